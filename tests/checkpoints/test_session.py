@@ -475,7 +475,7 @@ def test_operators_that_run_again_for_damage_say_so(tmp_path):
     finished(tmp_path, 4)
     for name in session.folder.names("arrays"):
         flip(tmp_path / name)
-    with pytest.warns(RuntimeWarning, match="4 operators .* because the snapshots of that moment are damaged"):
+    with pytest.warns(RuntimeWarning, match="4 operators .* because the snapshots of that position are damaged"):
         finished(tmp_path, 4)
 
 

@@ -39,7 +39,7 @@ def test_libsvm_is_recognised_after_samples_without_features(tmp_path: Path) -> 
     samples = read_samples(tmp_path / "train.txt", DesignOptions())
     assert (samples.kind, samples.X.shape, samples.y.tolist()) == ("LIBSVM", (2, 2), [-1.0, 1.0])
     (tmp_path / "numbers.txt").write_text("1\n2\n")
-    with pytest.raises(InputError, match="is no LIBSVM"):
+    with pytest.raises(InputError, match="is not LIBSVM"):
         read_samples(tmp_path / "numbers.txt", DesignOptions())
 
 
@@ -56,7 +56,7 @@ def test_a_shape_of_floats_is_none(tmp_path: Path) -> None:
 def test_labels_with_nul_are_refused(tmp_path: Path) -> None:
     (tmp_path / "y.txt").write_text("1\n1\0\n")
     np.savez(tmp_path / "x.npz", X=np.eye(2))
-    with pytest.raises(InputError, match=r"y\.txt:2: a NUL character is no part of a label"):
+    with pytest.raises(InputError, match=r"y\.txt:2: labels cannot have a NUL character"):
         read_samples(tmp_path / "x.npz", DesignOptions(labels=tmp_path / "y.txt"))
 
 

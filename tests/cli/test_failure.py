@@ -42,11 +42,11 @@ def test_a_silent_process_says_nothing(capsys):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--nodes", "9" * 40), "--nodes 9999999999999999999999999…: 2147483647 is the largest number here"),
-        (("--rank", 2**31), "--rank 2147483648: 2147483647 is the largest number here"),
-        (("--seed", 2**63), "--seed 9223372036854775808: 9223372036854775807 is the largest number here"),
-        (("--threads", 70_000), "threads=70000: 65536 are possible"),
-        (("--nodes", 5000, "--threads", 1), "5000 nodes of 1 threads: 4096 threads are possible in a process"),
+        (("--nodes", "9" * 40), "--nodes 9999999999999999999999999…: the largest possible number is 2147483647"),
+        (("--rank", 2**31), "--rank 2147483648: the largest possible number is 2147483647"),
+        (("--seed", 2**63), "--seed 9223372036854775808: the largest possible number is 9223372036854775807"),
+        (("--threads", 70_000), "threads=70000: at most 65536 are possible"),
+        (("--nodes", 5000, "--threads", 1), "5000 nodes of 1 threads: a process can have at most 4096 threads"),
     ],
 )
 def test_numbers_that_no_count_can_be(request, files, tmp_path, options, problem):

@@ -48,7 +48,7 @@ def test_other_times_are_refused(tmp_path: Path, times: list[str]) -> None:
     pyarrow.parquet.write_table(pa.table(columns), table)
     bad = int(times[0] != times[1])
     for path, place in ((text, f"text.csv:{2 + 2 * bad}"), (table, f"table.parquet: column 'date': row {bad}")):
-        with pytest.raises(InputError, match=f"{place}: '{times[1]}' is no timestamp: give numbers, or dates or times"):
+        with pytest.raises(InputError, match=f"{place}: '{times[1]}' is not a timestamp: give numbers, or"):
             read_interactions(path, FileFormat(), scored=True, timed=True)
 
 

@@ -72,7 +72,7 @@ def test_ray(strads: Strads, files: Path, alone: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--address", "127.0.0.1:1"), "address belongs to the backend 'ray'"),
+        (("--address", "127.0.0.1:1"), "address is an option of the backend 'ray'"),
         (("--backend", "mpi", "--nodes", 3), "start it with mpiexec -n 3"),
         (("--timeout", 0), "timeout=0"),
         (("--backend", "smoke"), "--backend"),

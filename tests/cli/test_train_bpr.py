@@ -89,7 +89,7 @@ def test_what_is_held_out_by_time(strads: Strads, tmp_path: Path, split: str, he
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("1\t2\t-1\n3\t1\t2\n", (), "score -1.0: scores below 0 are no likes"),
+        ("1\t2\t-1\n3\t1\t2\n", (), "score -1.0: negative scores are not likes"),
         ("1\t2\t1\n3\t1\t2\n", ("--at-least", 9), "no score is 9.0 or more"),
         ("1\t2\t1\n3\t1\t2\n", ("--split", "time"), "data.tsv:1: a fourth column is needed, the timestamp"),
         ("user\titem\n1\t2\n", ("--split", "last"), "--columns timestamp=… names it among 'user', 'item'"),

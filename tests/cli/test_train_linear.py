@@ -220,7 +220,7 @@ def test_what_is_not_reached_is_said(strads: Strads, samples: Path, tmp_path: Pa
     done = strads("train", "lasso", "--data", samples / "train.svm", "--out", tmp_path, *options)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "did not come down to --tol 1e-12 in --max-iter 1" in done.stdout
+    assert "did not reach --tol 1e-12 within --max-iter 1" in done.stdout
     assert not read_run(tmp_path)["converged"]
 
 

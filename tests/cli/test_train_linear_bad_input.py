@@ -51,11 +51,11 @@ def refused(strads: Strads, folder: Path, model: str, *arguments: object) -> str
         ("a.csv", 'a,y\n1,2\n1, "2"\n', "a.csv:3: a quote after a blank does not enclose a field"),
         ("a.csv", 'a,y\n1,"2\n3,4"\n', "a.csv:2: a quote is not closed"),
         ("a.csv", "a,y\r1,2\r3,4\r", "a.csv: the lines end in CR alone"),
-        ("a.csv", "a,y\n1,2\n3," + 2000 * "4" + "\n", "a.csv:3: 'y' has 2,000 characters: no label"),
+        ("a.csv", "a,y\n1,2\n3," + 2000 * "4" + "\n", "a.csv:3: 'y' has 2,000 characters, too many for a label"),
         ("a.svm", "1 1:2\n1 2000000000:1\n", "a.svm:2: 2,000,000,001 columns are far beyond what 2 entries can fill"),
-        ("a.svm", "1 1:2\n1 4294967296:1\n", "a.svm:2: column 4294967296 is too far: 2,147,483,647 is the last"),
+        ("a.svm", "1 1:2\n1 4294967296:1\n", "a.svm:2: column 4294967296 is too large: 2,147,483,647 is the last"),
         ("a.csv", ",a,y\n0,1,2\n1,3,4\n", "a.csv:1: column 1 has no name: give it one, or remove the column"),
-        ("a.csv", "a,y\n1,2\n3,\0\n", "a.csv:3: 'y' has a NUL character, which no label has"),
+        ("a.csv", "a,y\n1,2\n3,\0\n", "a.csv:3: 'y' has a NUL character, which labels cannot have"),
         ("a.svm", "1 1_0:2\n", "a.svm:1: '1_0:2': give number:value"),
         ("a.mtx", MATRIX.replace("3 2 2", "3 2 x"), "a.mtx:2: expected the numbers of rows, columns and entries"),
         ("a.mtx", MATRIX.replace("3 2 2", "3 2 900000000"), "a.mtx:2: 900,000,000 entries are announced, but 1 follow"),
@@ -68,7 +68,7 @@ def refused(strads: Strads, folder: Path, model: str, *arguments: object) -> str
         ("a.csv", "a,a,y\n1,2,3\n", "two columns are called 'a'"),
         ("a.csv", "y,z\n", "there is nothing to learn from"),
         ("a.csv", "1,2\n3,4\n", "a.csv:1: numbers stand where a header"),
-        ("a.csv", "nothing of the kind\n", "a.csv:1: is no LIBSVM"),
+        ("a.csv", "nothing of the kind\n", "a.csv:1: is not LIBSVM"),
     ],
 )
 def test_malformed_files(strads: Strads, tmp_path: Path, name: str, text: str, problem: str) -> None:
@@ -100,8 +100,8 @@ def test_malformed_arrays(strads: Strads, tmp_path: Path) -> None:
         ("lasso", ("--path", 1), "--path"),
         ("lasso", ("--tol", -1), "--tol"),
         ("lasso", ("--schedule", "fast"), "--schedule"),
-        ("lasso", ("--concurrency", 4), "--concurrency is not of the schedule working_set: leave it out, or give a"),
-        ("logistic", ("--concurrency", 8, "--schedule", "working_set"), "--concurrency is not of the schedule"),
+        ("lasso", ("--concurrency", 4), "--concurrency does not apply to the schedule working_set: leave it out"),
+        ("logistic", ("--concurrency", 8, "--schedule", "working_set"), "--concurrency does not apply to the schedule"),
         ("lasso", ("--target", "y"), "leave out --target"),
         ("lasso", ("--names", "names.txt"), "names.txt: has 2 names, but there are 3 columns"),
         ("lasso", ("--test", "nowhere.svm"), "nowhere.svm: no such file"),
@@ -115,7 +115,7 @@ def test_malformed_arrays(strads: Strads, tmp_path: Path) -> None:
         ("logistic", ("--data", "other.svm", "--cv", 2), "--cv is for two classes"),
         ("logistic", ("--data", "other.svm", "--standardize"), "--standardize is for two classes"),
         ("logistic", ("--data", "one.svm"), "one.svm: one label only, 1: give samples of two classes or more"),
-        ("lasso", ("--data", "one.svm"), "no column has anything to do"),
+        ("lasso", ("--data", "one.svm"), "no column is correlated with"),
     ],
 )
 def test_wrong_options(strads: Strads, tmp_path: Path, model: str, options: tuple[object, ...], problem: str) -> None:

@@ -79,7 +79,7 @@ def test_a_tolerance_that_is_not_reached_is_told(strads: Strads, folder: Path, t
     done = strads("train", "mlr", "--data", folder / "train.svm", "--max-iter", 1, "--tol", 1e-9,
                   "--out", tmp_path / "run")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "did not come down to --tol 1e-09" in " ".join(done.stdout.split())
+    assert "did not reach --tol 1e-09" in " ".join(done.stdout.split())
     assert not read_run(tmp_path / "run")["converged"]
 
 

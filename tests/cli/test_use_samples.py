@@ -134,7 +134,7 @@ def test_a_model_without_names_takes_columns_in_their_order(strads: Strads, fold
     file.write_text("area,rooms,floor\n1,2,3\n")
     done = strads("predict", tmp_path / "model.npz", "--data", file)
     assert done.returncode == 2
-    assert "3 columns, but the training data 2: the same are needed; the model knows no names" in done.stderr
+    assert "3 columns, but the training data 2: they must be the same; the model knows no names" in done.stderr
 
 
 def test_logistic_regression_of_three_classes(strads: Strads, folder: Path, tmp_path: Path) -> None:

@@ -647,7 +647,7 @@ except ValueError as error:
     print(error)
 """
     ended = job(2).run(text)
-    assert ended.stdout == "88 bytes were expected from node 0 under tag 3, 80 came\n", ended.stderr
+    assert ended.stdout == "88 bytes were expected from node 0 under tag 3, 80 arrived\n", ended.stderr
 
 
 def test_the_source_tree_is_the_one_under_test(programs):

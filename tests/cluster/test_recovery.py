@@ -141,7 +141,7 @@ def test_a_program_goes_on_with_the_machines_that_are_left(tmp_path):
     pytest.importorskip("ray.cluster_utils")
     done = finished(tmp_path, MACHINES, str(tmp_path / "checkpoint"))
     assert "The nodes are replaced" in done.stderr
-    assert "goes on with 2 nodes in place of 4" in done.stderr
+    assert "continuing with 2 nodes instead of 4" in done.stderr
     digest, size = done.stdout.split("digest ")[1].split()[:2]
     assert digest == run("loops", None)
     assert int(size) == 2

@@ -92,7 +92,7 @@ class TestFindingFiles:
         assert find_files(folder / "x[1]") == [str(folder / "x[1]")]
 
     def test_what_is_not_there_is_named(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"x\*: no file is called like this"):
+        with pytest.raises(FileNotFoundError, match=r"x\*: no file has this name"):
             find_files(tmp_path / "x*")
         with pytest.raises(InputError, match="is a folder without files"):
             find_files(tmp_path)

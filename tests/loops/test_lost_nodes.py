@@ -56,7 +56,7 @@ def check(folder, status: int, output: str) -> None:
     assert float(seconds) < 15
     later = (folder / "later").read_text().splitlines()
     assert len(later) == 2
-    assert all("lay on the nodes and is lost with them: node 1 (" in text for text in later), later
+    assert all("was stored on the nodes and is lost with them: node 1 (" in text for text in later), later
     assert status != 0
     assert_ended([int(pid) for pid in (folder / "pids").read_text().split()])
 

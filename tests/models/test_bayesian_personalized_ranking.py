@@ -175,7 +175,7 @@ def test_invalid_parameters(parameters, message):
     ("likes", "message"),
     [
         (scipy.sparse.csr_array((3, 4)), "there are no likes"),
-        (scipy.sparse.csr_array(np.ones((3, 1))), "one item only"),
+        (scipy.sparse.csr_array(np.ones((3, 1))), "only one item"),
         (scipy.sparse.csr_array([[1, 1, 1], [0, 0, 0]]), "likes all 3 items"),
     ],
 )

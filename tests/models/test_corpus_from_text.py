@@ -115,7 +115,7 @@ def test_documents_of_unknown_words_only():
         ({"min_df": -1}, "min_df"),
         ({"max_df": 1.5}, "max_df"),
         ({"max_features": 0}, "max_features"),
-        ({"vocabulary": ["cat"], "min_df": 2}, "leave min_df, max_df, max_features away"),
+        ({"vocabulary": ["cat"], "min_df": 2}, "leave min_df, max_df, max_features out"),
         ({"vocabulary": {"cat": 0}}, "a list of words in the order of their numbers, not a dict"),
         ({"vocabulary": ["cat", "cat"]}, "'cat' twice"),
         ({"min_df": 10}, "min_df and max_df leave no word"),

@@ -211,7 +211,7 @@ def test_scikit_learns_own_checks():
 
 def test_bad_input_is_named():
     X, y = data(4)
-    with pytest.raises(InputError, match="y has one class only, 'no'"):
+    with pytest.raises(InputError, match="y has only one class, 'no'"):
         LinearSVC().fit(X, ["no"] * 80)
     with pytest.raises(InputError, match="contains NaN"):
         LinearSVC().fit(np.where(X > 2.0, np.nan, X), y)

@@ -259,7 +259,7 @@ def test_without_enough_iterations_it_warns_with_the_gap():
 @pytest.mark.parametrize(
     ("y", "error", "message"),
     [
-        (np.full(120, "yes"), strads.InputError, "one class only, 'yes': give samples of two classes"),
+        (np.full(120, "yes"), strads.InputError, "only one class, 'yes': give samples of two classes"),
         (Z, strads.InputError, "continuous"),
         (Y[:-1], strads.InputError, "X has 120 rows, but y has 119"),
         (None, strads.InputError, "requires y"),

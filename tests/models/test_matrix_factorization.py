@@ -268,7 +268,7 @@ GOOD = ([0, 1], [1, 0])
         (GOOD, None, strads.ArgumentError, "give ratings as"),
         (([0.5, 1], [1, 0]), [1.0, 2.0], strads.ArgumentError, "user ids must be whole numbers"),
         (np.zeros((2, 3), int), [1.0, 2.0], strads.ArgumentError, r"shape \(n, 2\), not \(2, 3\)"),
-        (scipy.sparse.eye_array(2), [1.0, 1.0], strads.ArgumentError, "leave y away"),
+        (scipy.sparse.eye_array(2), [1.0, 1.0], strads.ArgumentError, "leave y out"),
         (scipy.sparse.eye_array(2, dtype=complex), None, strads.ArgumentError, "complex128"),
         (strads.dvector([[0, 1]]), None, strads.ArgumentError, "need the fields user, item, score"),
     ],

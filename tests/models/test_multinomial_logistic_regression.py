@@ -306,7 +306,7 @@ def test_bad_data():
     model = MultinomialLogisticRegression()
     with pytest.raises(NotFittedError):
         model.predict(X)
-    with pytest.raises(InputError, match="one class only, 'no'"):
+    with pytest.raises(InputError, match="only one class, 'no'"):
         model.fit(X, ["no"] * len(y))
     with pytest.raises(InputError, match="X has 90 rows, but y has 89"):
         model.fit(X, y[:-1])

@@ -108,7 +108,7 @@ COUNTS = np.array([[1, 2, 0], [3, 0, 4]])
         ("topics", np.array([0, 1, 0, -1], np.int32), "topics: its values are -1 … 1"),
         ("counts", np.array([1, 2, 3], np.int32), "counts: it has the shape (3,), where others have 4 counts"),
         ("counts", np.array([0, 2, 3, 1], np.int32), "counts: its values are 0 … 3"),
-        ("offsets", np.array([0, 3, 2, 4], np.int32), "offsets: its values do not rise from 0 to 4"),
+        ("offsets", np.array([0, 3, 2, 4], np.int32), "offsets: its values do not increase from 0 to 4"),
         ("offsets", np.array([0, 4], np.int32), "offsets: it is of 1 rows, where others have 3 n_words"),
         ("vocabulary", np.zeros(3), "vocabulary: it is of dtype float64"),
     ],

@@ -80,8 +80,8 @@ def test_no_more_words_are_forgotten_than_must_be(sentences, most, kept):
     [
         ("one text", ArgumentError, "one text"),
         ([], InputError, "there are no sentences"),
-        (["a", 3], ArgumentError, "sentence 1 is 3, no text"),
-        (["a", ["b"]], ArgumentError, r"sentence 1 is \['b'\], no text as"),
+        (["a", 3], ArgumentError, "sentence 1 is 3, not a text"),
+        (["a", ["b"]], ArgumentError, r"sentence 1 is \['b'\], not a text like"),
         ([["a"], "b"], ArgumentError, "sentence 1 is 'b', no text or list of words"),
         ([["a"], ["b", None]], ArgumentError, "sentence 1: word 1 is None, not a text"),
         ([[1, 2]], ArgumentError, "document 0 is a list of int"),

@@ -125,9 +125,9 @@ def test_what_is_not_finite_ends_no_loop():
 
 
 def test_an_unfinished_fit_is_said():
-    with pytest.warns(ConvergenceWarning, match="LinearSVC: 1 epochs have brought"):
+    with pytest.warns(ConvergenceWarning, match="LinearSVC: 1 epochs have reduced"):
         LinearSVC(max_iter=1).fit(X, Y)
-    with pytest.warns(ConvergenceWarning, match="LinearSVC: 2 epochs have brought"):
+    with pytest.warns(ConvergenceWarning, match="LinearSVC: 2 epochs have reduced"):
         by_sweeps(LinearSVC(max_iter=2, C=100.0), X, Y)
 
 

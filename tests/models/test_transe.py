@@ -64,7 +64,7 @@ def test_columns_of_tables_are_found_by_name(names):
     assert fingerprint(TransE(4, max_iter=1).fit(pa.Table.from_pandas(table))) == expected
     without_names = pd.DataFrame({0: head, 1: relation, 2: tail})
     assert fingerprint(TransE(4, max_iter=1).fit(without_names)) == expected
-    with pytest.raises(strads.InputError, match=r"columns 'weight', 'x', .* call those of head, relation and tail so"):
+    with pytest.raises(strads.InputError, match=r"columns 'weight', 'x', .* name those of head, relation and tail so"):
         TransE(4).fit(table.rename(columns={names[2]: "x"}))
 
 

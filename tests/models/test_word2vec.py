@@ -167,7 +167,7 @@ def test_a_callback_sees_the_model_and_stops_it(text: Sentences) -> None:
         ({"sg": 2}, "sg=2: give 1 for skip-gram"),
         ({"epochs": 0}, "epochs=0"),
         ({"max_final_vocab": 0}, "max_final_vocab=0"),
-        ({"n_workers": 2000}, "n_workers=2000: 1024"),
+        ({"n_workers": 2000}, "n_workers=2000: at most 1024"),
         ({"random_state": -1}, "random_state=-1"),
         ({"n_jobs": 0}, "n_jobs=0"),
     ],

@@ -25,9 +25,9 @@ def count(worker, table, clocks):
         (lambda table: table.get([0, 5]), BodyIndexError, r"row 5 \(at place 1 of rows\).* 0 … 4"),
         (lambda table: table.get(-1), BodyIndexError, "row -1"),
         (lambda table: table.get([0.5]), ArgumentError, "whole numbers"),
-        (lambda table: table.inc([0], np.zeros((2, 2))), InputError, r"\(1, 2\) is needed"),
+        (lambda table: table.inc([0], np.zeros((2, 2))), InputError, r"expected \(1, 2\)"),
         (lambda table: table.inc([0], ["a"]), InputError, "give numbers"),
-        (lambda table: table.inc([0], sparse.csr_array(np.zeros((1, 3)))), InputError, r"\(1, 2\) is needed"),
+        (lambda table: table.inc([0], sparse.csr_array(np.zeros((1, 3)))), InputError, r"expected \(1, 2\)"),
     ],
 )
 def test_bad_rows_and_values_are_refused(act, error, message):
@@ -52,8 +52,8 @@ class _BoundedSSP(ps.SSP):
         (lambda: ps.Table(1, 1 << 31, sparse=True), "at most 2147483647"),
         (lambda: ps.Table(1, 1, cache_bytes=np.nan), "cache_bytes=nan"),
         (lambda: ps.Table(1, 1, consistency=_BoundedSSP(1)), r"Push\.UPDATE"),
-        (lambda: ps.run(count, (ps.Table(1, 1), ps.Table(1, 1))), "argument of its own"),
-        (lambda: pickle.dumps(ps.Table(1, 1)), "argument of its own"),
+        (lambda: ps.run(count, (ps.Table(1, 1), ps.Table(1, 1))), "as a separate argument"),
+        (lambda: pickle.dumps(ps.Table(1, 1)), "as a separate argument"),
         (lambda: ps.SSP(-1), "staleness=-1"),
         (lambda: ps.ESSP(1.5), "staleness=1.5"),
         (lambda: ps.VAP(0), "v0=0"),

@@ -500,7 +500,7 @@ def test_rows_outside_a_table_are_refused(row: int, dtype: type) -> None:
 
 def test_records_that_contradict_themselves_are_refused() -> None:
     good = sparse([9], [[(0, 1, True)], [(0, 2, True)]])
-    with pytest.raises(PlanError, match="offsets must rise"):
+    with pytest.raises(PlanError, match="offsets must increase"):
         build_plan(type(good)(good.tables, good.offsets[::-1].copy(), good.rows, good.tags), threads=1)
     with pytest.raises(PlanError, match="beyond the 1"):
         build_plan(type(good)(good.tables, good.offsets, good.rows, good.tags + np.uint8(2)), threads=1)

@@ -124,7 +124,7 @@ def running_session(session: Session) -> Iterator[Session]:
     """Context in which operators belong to a session; SIGTERM writes a last snapshot. Closes it at the end."""
     if has_session():
         raise ArgumentError(
-            f"this program is already saved to {_sessions[-1].folder.url}: checkpoints cannot be inside of others"
+            f"this program is already saved to {_sessions[-1].folder.url}: checkpoints cannot be nested"
         )
     _sessions.append(session)
     try:

@@ -1,4 +1,4 @@
-"""What a program has done: the operators that it has run, and what each of them returned and changed."""
+"""The history of a program: the operators that it has run, and what each of them returned and changed."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -84,7 +84,7 @@ class Journal:
         kept = list(segments)
         for segment in kept:
             if segment.begin != len(entries):
-                raise DamagedFileError(f"{segment.name}: does not follow the one before")
+                raise DamagedFileError(f"{segment.name}: does not follow the previous one")
             try:
                 content = folder.read_json(segment.name)
                 entries += [entry_of(fields) for fields in content["entries"]]

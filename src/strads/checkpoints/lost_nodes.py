@@ -1,4 +1,4 @@
-"""Nodes that are lost and replaced: the state of the program is brought back from the latest snapshot."""
+"""Replacing lost nodes: the state of the program is restored from the latest snapshot."""
 
 import warnings
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Nodes(Protocol):
 
 
 class NodeRecovery:
-    """What a program has done since the latest snapshot, and does again with other nodes.
+    """The operators run since the latest snapshot, which are repeated on other nodes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checkpoints of what lies on the nodes of a cluster: every node writes and reads its own part."""
+"""Checkpoints of data on the nodes of a cluster: every node writes and reads its own part."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Which of several programs writes to a folder; the others stop, and remove nothing."""
+"""Which of several programs owns a folder; the others stop writing, and remove nothing."""
 
 import contextlib
 import secrets

@@ -170,9 +170,9 @@ class ReExecution:
         count = sum(not step.is_write for step in steps)
         if count >= _MANY_REPEATED:
             reason = (
-                "the snapshots of that moment are damaged"
+                "the snapshots of that position are damaged"
                 if any(self._base < place <= position for place in self._found.dropped)
-                else "the program reads tables there and no snapshot of that moment was kept; strads.record remembers "
+                else "the program reads tables there and no snapshot of it was kept; strads.record remembers "
                 "values that are computed from tables"
             )
             warnings.warn(
@@ -400,7 +400,7 @@ class LateOperator:
             raise CheckpointError(
                 f"operator {self.position}, {self.operator.name!r}, must run again, because the program reads results "
                 "of which there is no snapshot, or a damaged one; but an argument, a global variable that it uses, or "
-                "its data has changed since. Make new arrays in place of changing those that operators have used, take "
+                "its data has changed since. Make new arrays instead of changing those that operators have used, take "
                 "a snapshot after every operator, or read tables in strads.record"
             )
 

@@ -197,7 +197,7 @@ class Session:
     # -- lost nodes ----------------------------------------------------------------------------------------
 
     def _save_new(self, operator: Operator, touched: list[int]) -> bool:
-        """Let a snapshot have all that an operator uses, so that it survives the nodes; returns whether it has."""
+        """Ensure that a snapshot has all that an operator uses, in case nodes are lost; returns whether it has."""
         fresh = {self._roots.number_of(root) for root in operator.roots} - self._changed_at.keys()
         fresh.update(number for number in touched if is_on_nodes(self._roots.get(number)))
         if fresh:

@@ -26,7 +26,7 @@ class SnapshotSave(Save):
         self._ticket = ticket
 
     def ticket(self, nodes: int) -> SaveTicket:
-        """Return a ticket for a node program, which writes what lies on the nodes."""
+        """Return a ticket for a node program, which writes the data on the nodes."""
         return self._ticket(nodes)
 
 
@@ -145,7 +145,7 @@ class SnapshotWriter:
             self._changed.notify_all()
 
     def delay(self) -> None:
-        """Count a snapshot left out because the one before is being written, and warn if that takes minutes."""
+        """Count a snapshot skipped because the previous one is still being written; warn if that takes minutes."""
         self.counters.delayed += 1
         with self._changed:
             seconds = 0.0 if self._job is None else time.monotonic() - self._job.begin
@@ -254,8 +254,8 @@ class SnapshotWriter:
         self.counters.failed += 1
         self.counters.last_error = "another program writes to the folder"
         warnings.warn(
-            f"another program has begun to write its checkpoints to {self._folder.url}: this one goes on, but is NOT "
-            "SAVED any more. End one of them, and give each program a folder of its own",
+            f"another program has begun to write its checkpoints to {self._folder.url}: this one continues, but is NOT "
+            "SAVED any more. End one of them, and give each program its own folder",
             RuntimeWarning,
             stacklevel=2,
         )

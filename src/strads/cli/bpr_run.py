@@ -71,7 +71,7 @@ class BprRun(InteractionsRun):
             row = int(np.argmax(scores < 0))
             raise InputError(
                 f"{self.data}: user {given.users.id_of(row)} has item {given.items.id_of(row)} with the score "
-                f"{scores[row]}: scores below 0 are no likes; say with --at-least from which score on one is"
+                f"{scores[row]}: negative scores are not likes; give the lowest score of a like with --at-least"
             )
         liked = scores > 0 if self.at_least is None else scores >= self.at_least
         if not liked.any():

@@ -1,4 +1,4 @@
-"""What `strads demo mf` does: train on generated ratings, again on one thread, and compare."""
+"""`strads demo mf`: train on generated ratings, again on one thread, and compare."""
 
 from dataclasses import dataclass, field
 

@@ -219,7 +219,7 @@ def _labels(path: Path, options: DesignOptions, why: str) -> NDArray[Any]:
     _refuse_target(path, options, why)
     if options.labels is None:
         raise InputError(
-            f"{path}: {why}: give a file with what is to be predicted, one a line, as --labels, or --test-labels"
+            f"{path}: {why}: give a file with what is to be predicted, one per line, as --labels, or --test-labels"
         )
     if options.labels.suffix == ".npy":
         return read_npy(check_file(options.labels))
@@ -228,7 +228,7 @@ def _labels(path: Path, options: DesignOptions, why: str) -> NDArray[Any]:
         raise InputError(f"{options.labels}:{lines.index('') + 1}: the line is blank: give one value on each")
     damaged = next((line for line in lines if "\0" in line), None)
     if damaged is not None:  # NumPy drops it at the end of a text
-        raise InputError(f"{options.labels}:{lines.index(damaged) + 1}: a NUL character is no part of a label")
+        raise InputError(f"{options.labels}:{lines.index(damaged) + 1}: labels cannot have a NUL character")
     longest = max(lines, key=len, default="")
     if len(longest) > LONGEST_LABEL:
         line = lines.index(longest) + 1
@@ -270,8 +270,8 @@ def _check(path: Path, samples: Samples, like: Features | None, labels: Path | N
     if like is not None and X.shape[1] != len(like.names):
         unnamed = isinstance(like.names, range) and not isinstance(samples.names, range)
         raise InputError(
-            f"{path}: has {X.shape[1]:,} columns, but the training data {len(like.names):,}: the same are needed"
-            + ("; the model knows no names, so the place of each counts" if unnamed else "")
+            f"{path}: has {X.shape[1]:,} columns, but the training data {len(like.names):,}: they must be the same"
+            + ("; the model knows no names, so the position of each counts" if unnamed else "")
         )
     entries = X.data if scipy.sparse.issparse(X) else X
     if not np.isfinite(entries).all():
@@ -288,7 +288,7 @@ def _check(path: Path, samples: Samples, like: Features | None, labels: Path | N
 
 
 def _check_targets(path: Path, samples: Samples) -> None:
-    """Reject NaN and infinity among numbers, which are no label either."""
+    """Reject NaN and infinity among numbers, which are not labels either."""
     try:
         wrong = ~np.isfinite(np.asarray(samples.y, dtype=np.float64))
     except ValueError:

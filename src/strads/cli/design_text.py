@@ -107,10 +107,10 @@ def _refuse_libsvm_line(path: Path) -> None:
             if not mark or not (head.isascii() and head.isdigit()) or not _is_finite(value):
                 raise InputError(f"{where}: {_short(field)}: give number:value, both finite, such as 7:0.5")
             if int(head) <= before:
-                raise InputError(f"{where}: column {head} comes after column {before}: they have to rise")
+                raise InputError(f"{where}: column {head} comes after column {before}: column numbers must increase")
             before = int(head)
             if before > _LAST_COLUMN:
-                raise InputError(f"{where}: column {head} is too far: {_LAST_COLUMN:,} is the last that there can be")
+                raise InputError(f"{where}: column {head} is too large: {_LAST_COLUMN:,} is the last possible column")
 
 
 @dataclass(frozen=True)
@@ -191,10 +191,12 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
         lengths = pc.utf8_length(table.column(name)).to_numpy()
         if lengths.max(initial=0) > LONGEST_LABEL:
             row = int(lengths.argmax())
-            raise InputError(f"{path}:{line_of_record(path, row)}: {name!r} has {lengths[row]:,} characters: no label")
+            where = f"{path}:{line_of_record(path, row)}"
+            raise InputError(f"{where}: {name!r} has {lengths[row]:,} characters, too many for a label")
         row = pc.index(pc.match_substring(table.column(name), "\0"), True).as_py()
         if row >= 0:  # NumPy drops it at the end of a text
-            raise InputError(f"{path}:{line_of_record(path, row)}: {name!r} has a NUL character, which no label has")
+            where = f"{path}:{line_of_record(path, row)}"
+            raise InputError(f"{where}: {name!r} has a NUL character, which labels cannot have")
     if features is None:
         features = features_of(table, columns, categorical)
         _refuse_ambiguous_names(features, header, where)
@@ -253,7 +255,7 @@ class _DelimitedText:
         text = cls(path, dialect, place, _split(path, place, dialect, line))
         if dialect.delimiter == WHITESPACE or len(dialect.delimiter) > 1 or len(text.header) < 2:
             raise InputError(
-                f"{text.where}: is no LIBSVM, MatrixMarket, npz, nor text delimited by commas, semicolons, tabs or bars"
+                f"{text.where}: is not LIBSVM, MatrixMarket, npz, or text delimited by commas, semicolons, tabs or bars"
             )
         if all(map(is_number, text.header)):
             raise InputError(f"{text.where}: numbers stand where a header with the names of the columns is needed")

@@ -55,11 +55,11 @@ class FileContent:
         return len(ids.factorized()[1])
 
     def about_columns(self) -> list[str]:
-        """Return lines that say which columns were taken, unless that is obvious, and how ids were read if in doubt."""
+        """Return lines that say which columns were used, unless that is obvious, and how ids were read if in doubt."""
         return [*self._choice(), *filter(None, map(self._doubtful_ids, ("user", "item")))]
 
     def _doubtful_ids(self, role: str) -> str:
-        """Say that ids are texts although most look like whole numbers: a single slip of the pen does that."""
+        """Report that ids are texts although most look like whole numbers: a single typing error causes that."""
         ids = self.interactions.users if role == "user" else self.interactions.items
         texts = [] if ids.distinct is None or ids.distinct.dtype != object else ids.distinct.tolist()
         others = [text for text in texts if not is_whole_number(text)]
@@ -152,7 +152,7 @@ class _FirstLine:
         return any(map(is_number, self.fields))
 
     def has_text(self, place: int | None, is_header: bool) -> bool:
-        """Whether a field of the first line, or the line after a header, is no number."""
+        """Whether a field of the first line, or of the line after a header, is not a number."""
         fields = self.fields
         if is_header:
             fields = try_split(Dialect(self.delimiter), "".join(self.following[:1]))
@@ -269,14 +269,14 @@ def _texts(encoded: Any, dialect: Dialect) -> list[str]:
 
 
 def _times(texts: list[str], rows: NDArray[np.integer], where: Callable[[int], str]) -> NDArray[np.float64]:
-    """Return the times `texts[row]`, in seconds since 1970; an error says where the first text is that is none."""
+    """Return the times `texts[row]`, in seconds since 1970; an error names the first text that is not one."""
     times = [_time(text) for text in texts]
     zoned = times[0] is not None and times[0].tzinfo is not None
     for place, time in enumerate(times):
         if time is None or (time.tzinfo is not None) != zoned:
             raise InputError(
-                f"{where(int(np.argmax(rows == place)))}: {texts[place]!r:.60} is no timestamp: give numbers, or dates "
-                "or times in ISO 8601, such as 2026-01-31 or 2026-01-31T12:30:00, with a time zone for all or none"
+                f"{where(int(np.argmax(rows == place)))}: {texts[place]!r:.60} is not a timestamp: give numbers, or "
+                "dates or times in ISO 8601, such as 2026-01-31 or 2026-01-31T12:30:00, all with a time zone or none"
             )
     seconds = [time.timestamp() if zoned else time.replace(tzinfo=UTC).timestamp() for time in filter(None, times)]
     return np.array(seconds)[rows]
@@ -296,7 +296,7 @@ def _check_kind(path: Path) -> None:
         binary = b"\0" in file.read(4096)
     if binary and suffix not in _TEXT_SUFFIXES | _COMPRESSED_SUFFIXES:
         raise InputError(
-            f"{path}: files of the kind {suffix!r} cannot be read: "
+            f"{path}: files with the suffix {suffix!r} cannot be read: "
             "give delimited text (CSV or TSV, gzip too) or Parquet"
         )
 

@@ -14,7 +14,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, 
 
 
 class OutputGoneError(KeyboardInterrupt):
-    """Whoever reads the standard output has ended, as in `strads … | head`."""
+    """The reader of the standard output has exited, as in `strads … | head`."""
 
     signal = "SIGPIPE"
 

@@ -45,7 +45,7 @@ _OF_ANY_DOCSTRING = frozenset(
 
 _NEXT = """\
 What to do next
-  strads train lda --data texts.txt --out run    topics of your own texts, one a line
+  strads train lda --data texts.txt --out run    topics of your own texts, one per line
   strads train lda --help                        which data, which options"""
 
 
@@ -121,7 +121,9 @@ class LdaDemo(Demo):
 
     def _print_topics(self, model: LatentDirichletAllocation, mixtures: NDArray[np.float32]) -> None:
         shares, words = shares_of_topics(model), model.top_words(_WORDS_SHOWN)
-        self.console.print(Text(f"{_TOPICS} topics, the largest first, and what is most about them", style="bold"))
+        self.console.print(
+            Text(f"{_TOPICS} topics, the largest first, and the documents most about each", style="bold")
+        )
         for topic in np.argsort(-shares, kind="stable"):
             typical = ", ".join(self._typical(mixtures[:, topic]))
             self.console.print(

@@ -42,7 +42,7 @@ class LdaParameters:
     ] = None
     learn_priors: Annotated[
         Literal["no", "symmetric", "asymmetric"],
-        model_option(help="Keep α and β, or begin with them and fit them; α as one number, or one a topic."),
+        model_option(help="Keep α and β, or begin with them and fit them; α as one number, or one per topic."),
     ] = "asymmetric"
     sampler: Annotated[
         Literal["auto", "sparse", "dense"],
@@ -62,10 +62,10 @@ class LdaRun(TrainRun):
     On several machines: [bold]mpiexec -n 4 strads train lda …[/bold], with the same result.
     """
 
-    data: Annotated[Path, data_option(help="Text, one document a line, or UCI's bag of words (docword); gzip too.")]
+    data: Annotated[Path, data_option(help="Text, one document per line, or UCI's bag of words (docword); gzip too.")]
     parameters: LdaParameters  # options that are parameters of the estimator
     vocab: Annotated[  # file of words: names of those in a bag of words, or which words of the text are counted
-        Path | None, data_option(help="Words, one a line: those of the bag of words, or those of the text that count.")
+        Path | None, data_option(help="Words, one per line: those of the bag of words, or those to count in the text.")
     ] = None
     words: WordOptions  # which words of the text are counted
     holdout: Annotated[  # share of the documents, 0 or more but less than 1

@@ -89,7 +89,7 @@ class LinearRun(SamplesRun):
     concurrency: Annotated[
         int | None,
         model_option(
-            min=1, help=f"How many coefficients are updated together; by default {_CONCURRENCY}. Not of working_set."
+            min=1, help=f"How many coefficients are updated together; by default {_CONCURRENCY}. Not for working_set."
         ),
     ] = None
 
@@ -115,7 +115,9 @@ class LinearRun(SamplesRun):
         if self.schedule != "working_set":
             self.concurrency = self.concurrency or _CONCURRENCY
         elif self.concurrency is not None:
-            raise ArgumentError("--concurrency is not of the schedule working_set: leave it out, or give a --schedule")
+            raise ArgumentError(
+                "--concurrency does not apply to the schedule working_set: leave it out, or give another"
+            )
 
     @abstractmethod
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
@@ -204,7 +206,7 @@ class LinearRun(SamplesRun):
         parameters = {name: value for name, value in self.recorded_parameters().items() if name in of_penalty}
         critical = self.critical(self._y, parameters)
         if not 0 < critical < math.inf:
-            raise InputError(f"{self.data}: no column has anything to do with what is to be predicted")
+            raise InputError(f"{self.data}: no column is correlated with what is to be predicted")
         shares = [self.alpha_ratio or _RATIO] if self.path is None else np.geomspace(1.0, _PATH_TO, self.path).tolist()
         return [critical * share if self.strength == "alpha" else critical / share for share in shares]
 
@@ -301,7 +303,7 @@ class LinearRun(SamplesRun):
         if self._unconverged:
             missed = f"{self._unconverged} of {len(self._steps)} steps" if self._is_path else "the duality gap"
             tol, limit = self.parameters.tol, self.parameters.max_iter
-            rows.append(("note", f"{missed} did not come down to --tol {tol:g} in --max-iter {limit}"))
+            rows.append(("note", f"{missed} did not reach --tol {tol:g} within --max-iter {limit}"))
         return rows
 
     def _intercept(self) -> float | list[float]:

@@ -1,4 +1,4 @@
-"""Matrices in MatrixMarket's format. Errors name malformed lines, and nothing is allocated by announcement.
+"""Matrices in MatrixMarket's format. Errors name malformed lines, and no memory is allocated for missing entries.
 
 Source: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats", NISTIR 5935, 1996.
 """

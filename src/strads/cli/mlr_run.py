@@ -54,7 +54,8 @@ class MlrRun(SamplesRun):
         bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
     ] = False
     weights: Annotated[  # name of the column with the weights of samples; None: all weigh the same
-        str | None, data_option(metavar="COLUMN", help="Column with the weight of each sample, 0 or more; no feature.")
+        str | None,
+        data_option(metavar="COLUMN", help="Column with the weight of each sample (0 or more), not a feature."),
     ] = None
 
     _weights: NDArray[np.float64] | None = field(init=False, default=None)
@@ -141,5 +142,5 @@ class MlrRun(SamplesRun):
         rows.append(("objective", f"{last['objective']:.6g}, {what} {format_figure(reached)}"))
         if reached > self.parameters.tol:
             tol, limit = self.parameters.tol, self.parameters.max_iter
-            rows.append(("note", f"it did not come down to --tol {tol:g} in --max-iter {limit}"))
+            rows.append(("note", f"it did not reach --tol {tol:g} within --max-iter {limit}"))
         return rows

@@ -49,11 +49,11 @@ def _fields(group: Any) -> list[Parameter]:
 
 
 def _check_size(option: Parameter, value: Any) -> None:
-    """Reject integers that no count can be: arithmetic on them may overflow."""
+    """Reject integers too large for any count: arithmetic on them may overflow."""
     most = _MOST_OF.get(option.name, _MOST)
     if isinstance(value, int) and value > most:
         shown = str(value) if len(str(value)) <= 25 else f"{str(value)[:25]}…"
-        raise ArgumentError(f"{_flag(option)} {shown}: {most} is the largest number here")
+        raise ArgumentError(f"{_flag(option)} {shown}: the largest possible number is {most}")
 
 
 def _refuse_replacing(options: list[Parameter], given: Mapping[str, Any]) -> None:

@@ -29,7 +29,7 @@ SamplesOption = Annotated[
         help="Samples: LIBSVM, MatrixMarket, npz (X and y, or scipy.sparse), or CSV with a header; text may be gzip."
     ),
 ]
-LabelsOption = Annotated[Path | None, data_option(help="Targets, one a line or .npy, if the file of samples has none.")]
+LabelsOption = Annotated[Path | None, data_option(help="Targets, one per line or .npy, if the samples have none.")]
 TargetOption = Annotated[str | None, data_option(metavar="COLUMN", help="Column of the CSV to predict.")]
 
 
@@ -53,7 +53,7 @@ class DesignOptions:
             metavar="COLUMN,…", callback=_names, help="Columns of the CSV that hold categories: each becomes a feature."
         ),
     ] = None
-    names: Annotated[Path | None, data_option(help="Names of the features, one a line.")] = None
+    names: Annotated[Path | None, data_option(help="Names of the features, one per line.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

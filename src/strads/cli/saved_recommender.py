@@ -62,12 +62,12 @@ def ids_of(texts: Sequence[str], known: NDArray[Any], kind: str) -> NDArray[Any]
         return np.array([*texts, None], object)[:-1]
     wrong = next((text for text in texts if not is_whole_number(text)), None)
     if wrong is not None:
-        raise InputError(f"the {kind} ids of the model are whole numbers: {wrong!r} is none")
+        raise InputError(f"the {kind} ids of the model are whole numbers: {wrong!r} is not")
     return np.array([int(text) for text in texts], np.int64)
 
 
 def read_ids(path: Path, known: NDArray[Any], kind: str) -> NDArray[Any]:
-    """Read ids, one a line, as the model has them; each once, in the order of the file."""
+    """Read ids, one per line, as the model has them; each once, in the order of the file."""
     texts = list(dict.fromkeys(filter(None, map(str.strip, read_lines(path)))))
     if not texts:
         raise InputError(f"{path}: there are no ids: give one {kind} id a line")

@@ -10,7 +10,7 @@ from strads.models.corpora.uci_bag_of_words import looks_like_uci
 
 
 def read_known_documents(model: LatentDirichletAllocation, data: Path, vocab: Path | None) -> Corpus:
-    """Read documents, one a line, or a bag of words in UCI's format, whose words `vocab` names.
+    """Read documents, one per line, or a bag of words in UCI's format, whose words `vocab` names.
 
     Raises
     ------

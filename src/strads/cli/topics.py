@@ -17,7 +17,7 @@ def topics(
     *,
     model: ModelArgument,
     data: Annotated[
-        Path | None, typer.Option(help="Documents, one a line, or a bag of words (UCI); by default none.")
+        Path | None, typer.Option(help="Documents, one per line, or a bag of words (UCI); by default none.")
     ] = None,
     vocab: VocabularyOption = None,
     count: CountOption = 10,

@@ -281,7 +281,7 @@ class TrainRun(ABC):
             console.print(f"the model may have learnt little or nothing: no {self.shown.period} was completed")
         if self._snapshots.epoch is None:
             if done:
-                console.print("no model was saved: what was learnt is lost")
+                console.print("no model was saved: the training is lost")
             return
         if not self._is_trained:
             console.print(

@@ -25,7 +25,7 @@ _BATCH = 1 << 14  # users whose lists are made at a time
 
 ModelArgument = Annotated[Path, typer.Argument(help="Directory of a run, or a model file.")]
 CountOption = Annotated[int, typer.Option("-k", "--count", min=1, help="Length of each list.")]
-VocabularyOption = Annotated[Path | None, typer.Option(help="Words of a bag of words, one a line.")]
+VocabularyOption = Annotated[Path | None, typer.Option(help="Words of a bag of words, one per line.")]
 _COUNT = 10  # default number of items recommended, or of similar words shown
 
 

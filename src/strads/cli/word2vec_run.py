@@ -53,7 +53,7 @@ class Word2VecRun(TrainRun):
     On several machines: [bold]mpiexec -n 4 strads train word2vec …[/bold], with the same result.
     """
 
-    data: Annotated[Path, data_option(help="Text, one sentence or document a line; gzip, bz2, zstd, lz4 too.")]
+    data: Annotated[Path, data_option(help="Text, one sentence or document per line; gzip, bz2, zstd, lz4 too.")]
     parameters: Word2VecParameters  # options that are parameters of the estimator
     tokens: Annotated[  # what a token of a line is
         Literal["words", "whitespace"],

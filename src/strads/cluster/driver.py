@@ -20,7 +20,7 @@ def work_for_the_driver() -> None:
 def check_driver() -> None:
     """Raise StradsError on a worker's thread, which would wait for nodes that wait for it."""
     if getattr(_thread, "is_worker", False):
-        raise StradsError("this is for the driver, outside of ps.run: workers use the tables that they are passed")
+        raise StradsError("this is for the driver, outside ps.run: workers use the tables passed to them")
 
 
 @contextmanager

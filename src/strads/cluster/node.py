@@ -26,7 +26,7 @@ class NodeInfo:
 
 
 class Node:
-    """One participant of a cluster. A *node program* is a function `program(node, *args)` run on all nodes at once.
+    """One participant of a cluster. A *node program* is a function `program(node, *args)` run on every node.
 
     Attributes
     ----------

@@ -193,13 +193,13 @@ def init(
     each = None if threads is None else check_threads(threads)
     for name, value in (("nodes", count), ("threads", each)):
         if value is not None and value > _MOST:
-            raise ArgumentError(f"{name}={value}: {_MOST} are possible")
+            raise ArgumentError(f"{name}={value}: at most {_MOST} are possible")
     limit = _seconds("timeout", timeout, zero=False)
     late = _seconds("latency", latency, zero=True)
     if backend != "threads" and (latency or bandwidth is not None):
         raise ArgumentError("latency and bandwidth imitate a network, which only the backend 'threads' does")
     if backend != "ray" and address is not None:
-        raise ArgumentError("address belongs to the backend 'ray'")
+        raise ArgumentError("address is an option of the backend 'ray'")
     shutdown()
     if backend == "threads":
         _current = _on_threads(count or 1, each, limit, late, bandwidth)
@@ -220,7 +220,7 @@ def init(
 
 
 def _start_again(nodes: int, threads: int, limit: float, address: str | None) -> Cluster:
-    """Start nodes on Ray after one was lost; fewer if the machines that are left have no room for as many."""
+    """Start nodes on Ray after one was lost; fewer if the remaining machines have no room for as many."""
     from strads.cluster.ray.cluster import start_ray
 
     count = nodes
@@ -233,7 +233,7 @@ def _start_again(nodes: int, threads: int, limit: float, address: str | None) ->
                 raise
             count -= 1
     if count < nodes:
-        message = f"the machines that are left have no room for more: it goes on with {count} nodes in place of {nodes}"
+        message = f"the remaining machines have no room for more: continuing with {count} nodes instead of {nodes}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     return cluster
 
@@ -243,7 +243,7 @@ def _on_threads(nodes: int, threads: int | None, timeout: float, latency: float,
         raise ArgumentError(f"bandwidth={bandwidth!r}: give bytes per second, more than 0")
     size = max(1, available_cores() // nodes) if threads is None else threads
     if nodes * size > _MOST_THREADS:
-        raise ArgumentError(f"{nodes} nodes of {size} threads: {_MOST_THREADS} threads are possible in a process")
+        raise ArgumentError(f"{nodes} nodes of {size} threads: a process can have at most {_MOST_THREADS} threads")
     if nodes == 1:
         return Runtime(size)
     return Runtime(size, ThreadsCluster(nodes, size, timeout, latency=latency, bandwidth=bandwidth))

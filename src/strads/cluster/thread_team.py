@@ -25,7 +25,7 @@ class ThreadTeam:
         *,
         on_interrupt: Callable[[], None] = lambda: None,
     ) -> None:
-        """Call `function(thread)` on some threads at once, and wait for all of them.
+        """Call `function(thread)` on some threads concurrently, and wait for all of them.
 
         A member of the team that calls this gets a separate team for the call, to avoid deadlock.
 

@@ -107,7 +107,7 @@ def _from_texts(texts: list[str]) -> RaggedArray:
     try:
         return _from_arrow(pa.array(texts, pa.large_string()))  # type: ignore[return-value]
     except UnicodeEncodeError as error:
-        raise ArgumentError(f"a key is no text that can be written as UTF-8: {error}") from error
+        raise ArgumentError(f"a key cannot be encoded as UTF-8: {error}") from error
 
 
 def _from_arrow(keys: Any) -> Keys:

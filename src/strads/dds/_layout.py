@@ -77,7 +77,7 @@ class Layout:
         if checked.shape != (nodes + 1,) or checked.dtype.kind not in "iu":
             raise ArgumentError(f"bounds of {nodes} nodes are {nodes + 1} integers, not {bounds!r:.60}")
         if checked[0] != 0 or checked[-1] != len(self) or np.any(checked[1:] < checked[:-1]):
-            raise ArgumentError(f"bounds of {len(self)} rows rise from 0 to {len(self)}, unlike {bounds!r:.60}")
+            raise ArgumentError(f"bounds of {len(self)} rows increase from 0 to {len(self)}, unlike {bounds!r:.60}")
         return checked.astype(np.int64)
 
 

@@ -50,7 +50,7 @@ def _files_of(name: str) -> list[str]:
         entries = [os.path.join(name, entry) for entry in os.listdir(name) if not entry.startswith((".", "_"))]
         return _filled(entries, f"{name}: is a folder without files to read")
     if any(mark in name for mark in "*?[") and not os.path.exists(name):
-        return _filled(glob.glob(name, recursive=True), f"{name}: no file is called like this")
+        return _filled(glob.glob(name, recursive=True), f"{name}: no file has this name")
     return [check_file(name)]
 
 

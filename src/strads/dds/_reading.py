@@ -103,7 +103,7 @@ def _first_failure(node: Node, attempt: Callable[[], T]) -> T:
         return result
     if error is not None and failing[0] == node.rank:
         raise error
-    node.comm.barrier()  # never passed, as that node does not reach it: leaving earlier could stop it before it knows
+    node.comm.barrier()  # never passed, as that node does not reach it: leaving earlier could stop it too early
     raise ProgramStopped(f"{node.comm.name(failing[0])} failed")
 
 
@@ -136,7 +136,7 @@ def _read_in_order(readers: Sequence[PartReader], lines: dict[str, int], first: 
 
 
 def _agree(node: Node, readers: Sequence[PartReader], results: list[Any], failed: bool) -> list[Any]:
-    """Where lines were malformed, or unlike those of earlier nodes, read again with the true line numbers."""
+    """Read again, with the true line numbers, where lines were malformed or unlike those of earlier nodes."""
     counted = [(reader.part.name, reader.newlines) for reader in readers]
     kinds = [reader.first for reader in readers if reader.first is not None][:1]
     everyone = node.comm.allgather((counted, kinds, failed))

@@ -16,7 +16,7 @@ from strads.dds._storage import Storage
 from strads.dds.ragged import RaggedArray, offsets_of, places_of
 from strads.errors import NodeFailure
 
-_LOST = "the content of this table lay on the nodes and is lost with them"
+_LOST = "the content of this table was stored on the nodes and is lost with them"
 
 
 class Spread:

@@ -69,7 +69,7 @@ def _convert(data: Any, dtype: np.dtype | None) -> Storage:
         raise ArgumentError(f"cannot make a table of this {type(data).__name__}: {error}") from error
     if array.ndim == 0:
         raise ArgumentError(
-            f"a dvector holds rows, but a {type(data).__name__} is no array or sequence of them: "
+            f"a dvector holds rows, but a {type(data).__name__} is not an array or a sequence of rows: "
             "give an ndarray or a list (list(…) for an iterator, .toarray() for a sparse matrix)"
         )
     check_dtype(array.dtype)

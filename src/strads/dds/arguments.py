@@ -1,4 +1,4 @@
-"""What lies behind the arguments of a loop: table, map, memory and its type; and that a loop has changed it."""
+"""The table, map and memory behind each argument of a loop, and marking those that a loop has changed."""
 
 import weakref
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ _ranges: "weakref.WeakKeyDictionary[dvector, dict[str | None, tuple[int, tuple[i
 def map_of(argument: Any) -> KeyedTable | None:
     """Return the map that is an argument, or that its hint is for; None if there is none."""
     kind = type(argument)
-    if kind is dvector or kind is np.ndarray:  # at once: what every call asks several times for each argument
+    if kind is dvector or kind is np.ndarray:  # together: every call asks for these several times for each argument
         return None
     base = argument.table if isinstance(argument, Hint) else argument
     return base if isinstance(base, KeyedTable) else None

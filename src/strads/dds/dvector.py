@@ -186,7 +186,7 @@ class dvector(Operators):
 
     @property
     def root(self) -> Content:
-        """What checkpoints save and restore: the content, wherever it lies."""
+        """The state that checkpoints save and restore: the content, wherever it is stored."""
         return self._content
 
     def checkpoint_state(self, save: Save) -> Tree:
@@ -335,7 +335,7 @@ class dvector(Operators):
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if isinstance(self.storage, RaggedArray):
-            raise ArgumentError("ragged rows are no rectangular array: use v.to_numpy() for a list of arrays")
+            raise ArgumentError("ragged rows do not form a rectangular array: use v.to_numpy() for a list of arrays")
         target = self.dtype if dtype is None else np.dtype(dtype)
         if copy or (copy is None and target != self.dtype):
             return self.storage.astype(target, copy=True)

@@ -1,4 +1,4 @@
-"""The base of estimators that go on learning: from another model, or batch by batch."""
+"""The base of estimators that can continue learning: from another model, or batch by batch."""
 
 import hashlib
 import json
@@ -41,7 +41,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
     _made_with: dict[str, Any]  # values of these parameters in those calls
 
     def _origin(self, init: Any) -> Self | None:
-        """Return the model to go on from, or None for a fresh start.
+        """Return the model to continue from, or None for a fresh start.
 
         Raises
         ------
@@ -49,7 +49,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
             If it is no fitted model of this class, or was fitted with other parameters.
         """
         if self._training is not None:
-            raise ArgumentError("the model is being fitted: it cannot begin another fit in on_iteration")
+            raise ArgumentError("the model is being fitted: it cannot be fitted again in on_iteration")
         if init is None:
             return None
         if type(init) is not type(self):
@@ -59,11 +59,11 @@ class ContinuedEstimator(IterativeEstimator, ABC):
         for name in self._must_agree:
             wanted, found = (json.dumps(plain({name: value})) for value in (getattr(self, name), init._made_with[name]))
             if wanted != found:
-                raise ArgumentError(f"the model to go on from was fitted with other parameters: {found}, not {wanted}")
+                raise ArgumentError(f"the model to continue from has other parameters: {found}, not {wanted}")
         return init
 
     def _call_seed(self, origin: Self | None) -> int:
-        """Return the seed of a call: `random_state`, or, for one that goes on, a number unrelated to earlier ones."""
+        """Return the seed of a call: `random_state`, or, for onethat continues, a number unrelated to earlier ones."""
         seed = recorded_seed(self.random_state)
         if origin is None:
             return seed
@@ -86,7 +86,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Context in which a `partial_fit` changes the model: Ctrl-C is deferred, and fitted is what comes out."""
+        """Context in which a `partial_fit` changes the model: Ctrl-C is deferred, and the model stays fitted."""
         with interrupts_deferred(cluster.current().cluster):
             if not self._is_fitted:
                 self.history_, self._iterations = [], 0

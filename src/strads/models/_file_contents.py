@@ -1,4 +1,4 @@
-"""What a model's file must hold, as a declaration; compiled code does not check what it is given.
+"""Declares what a model's file must hold: compiled code does not check what it is given.
 
 A model declares, by name, its `Table`s, lists of `Offsets`, and `Number`s. Lengths are symbols: the first table with a
 symbol determines it, others must agree, and numbers of rows are limited by it.
@@ -81,7 +81,7 @@ class Offsets:
         if values.dtype.kind != "i" or values.ndim != 1 or not len(values) or not values.dtype.isnative:
             raise ValueError(f"it has the shape {values.shape} and dtype {values.dtype}")
         if values[0] != 0 or values[-1] != lengths[self.of] or (values[1:] < values[:-1]).any():
-            raise ValueError(f"its values do not rise from 0 to {lengths[self.of]}")
+            raise ValueError(f"its values do not increase from 0 to {lengths[self.of]}")
         if self.rows is not None and lengths.setdefault(self.rows, len(values) - 1) != len(values) - 1:
             raise ValueError(f"it is of {len(values) - 1} rows, where others have {lengths[self.rows]} {self.rows}")
 

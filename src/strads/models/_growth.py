@@ -1,4 +1,4 @@
-"""Arrays that grow, and how far they may: more rows take amortized constant time each."""
+"""Arrays that grow in amortized constant time per row, and how far they may grow."""
 
 from typing import Any
 

@@ -217,7 +217,7 @@ class IterativeEstimator(BaseEstimator, ABC):
 
     @abstractmethod
     def _restore(self, parameters: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Set all attributes from what `_saved` returned; of a file, what `_contents` declares has been checked.
+        """Set all attributes from what `_saved` returned; those of a file have been checked as `_contents` declares.
 
         Raises
         ------

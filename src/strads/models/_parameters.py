@@ -37,7 +37,7 @@ def check_workers(estimator: Any) -> None:
     """Reject an `n_workers` that is neither None nor a possible number of logical workers."""
     check_whole_numbers(estimator, "n_workers", or_none=True)
     if (estimator.n_workers or 0) > MOST_WORKERS:
-        raise ArgumentError(f"n_workers={estimator.n_workers}: {MOST_WORKERS} are possible")
+        raise ArgumentError(f"n_workers={estimator.n_workers}: at most {MOST_WORKERS} are possible")
 
 
 def check_positive(estimator: Any, *names: str, or_zero: bool = False, most: float = math.inf) -> None:
@@ -88,7 +88,7 @@ def check_n_jobs(n_jobs: Any) -> None:
     if not whole or not (n_jobs >= 1 or n_jobs == -1):
         raise ArgumentError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more, or -1 for all cores")
     if n_jobs > _MOST_THREADS:
-        raise ArgumentError(f"n_jobs={n_jobs!r:.60}: {_MOST_THREADS} threads are possible")
+        raise ArgumentError(f"n_jobs={n_jobs!r:.60}: at most {_MOST_THREADS} threads are possible")
 
 
 def check_verbose(estimator: Any) -> None:

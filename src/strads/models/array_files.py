@@ -1,4 +1,4 @@
-"""Reading NumPy's `.npy` and `.npz`, of anybody: nothing in a file makes this process execute, crash or exhaust memory.
+"""Reading untrusted `.npy` and `.npz` files: none makes this process execute code, crash or exhaust memory.
 
 NumPy's own reader allocates what a header announces before it looks at the data, and a damaged file makes it and the
 libraries below it raise almost anything (`zlib.error`, `SyntaxError`, `struct.error`, …).

@@ -1,4 +1,4 @@
-"""Names of the arrays that most of the linear models are made of."""
+"""Names for the array types of most linear models."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Bayesian personalized ranking: what users like among what they have not chosen yet."""
+"""Bayesian personalized ranking of items that users have not chosen yet."""
 
 import time
 from dataclasses import KW_ONLY, dataclass, field
@@ -189,7 +189,7 @@ class BayesianPersonalizedRanking(Recommender):
         return self
 
     def partial_fit(self, user_items: Any, y: Any = None) -> Self:
-        """Go on learning from a batch of likes, in one pass.
+        """Continue learning from a batch of likes, in one pass.
 
         Takes time in proportion to the batch, however large the model; on one thread. Users and items may be new. The
         likes are visited in random order, and other items are drawn from all likes so far, by popularity. The same

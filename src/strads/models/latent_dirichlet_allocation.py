@@ -237,7 +237,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             )
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on learning from further documents: as `fit` with `init`, but the history is continued.
+        """Continue learning from further documents: as `fit` with `init`, but the history is continued.
 
         The topics of these documents' tokens are drawn `max_iter` times, those of earlier documents stay. Sampling
         takes time in proportion to the batch; its counts are then merged into the model's, which are copied once.
@@ -321,7 +321,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         check_whole_numbers(self, "synchronizations", or_none=True)
         check_workers(self)
         if self.n_components > MAX_TOPICS:
-            raise ArgumentError(f"n_components={self.n_components}: {MAX_TOPICS} topics are possible")
+            raise ArgumentError(f"n_components={self.n_components}: at most {MAX_TOPICS} topics are possible")
         check_choice(self, "sampler", _SAMPLERS)
         check_choice(self, "start", ("sequential", "random"))
         check_choice(self, "learn_priors", _LEARNT)
@@ -448,5 +448,5 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         matrix = scipy.sparse.csr_array((arrays["counts"], arrays["topics"], arrays["offsets"]), shape=shape)
         matrix.check_format()
         if not matrix.has_canonical_format:
-            raise ValueError("the topics of a word do not rise")
+            raise ValueError("the topics of a word are not ascending")
         self._publish((TopicCounts(matrix), priors))

@@ -142,7 +142,7 @@ class LinearSVC(LinearClassifier):
         if not stopped and not self._verdict["converged"]:
             missed = self._verdict["relative_gap"]
             warn(
-                f"LinearSVC: {self.n_iter_} epochs have brought the duality gap to {missed:.1e} of the objective at "
+                f"LinearSVC: {self.n_iter_} epochs have reduced the duality gap to {missed:.1e} of the objective at "
                 f"w = 0, not to tol={self.tol:g}: allow more with max_iter, or scale the features",
                 ConvergenceWarning,
             )

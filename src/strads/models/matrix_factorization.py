@@ -214,7 +214,7 @@ class MatrixFactorization(FactorPredictor):
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike | None = None) -> Self:
-        """Go on learning from a batch of ratings, in one pass with the step size `learning_rate`.
+        """Continue learning from a batch of ratings, in one pass with the step size `learning_rate`.
 
         Takes time in proportion to the batch, however large the model. Users and items may be new: they get the next
         rows, in the order of their ids, which start as in a fresh fit. μ is the mean score of the first call, and
@@ -306,14 +306,14 @@ class MatrixFactorization(FactorPredictor):
         return dvector(data[~is_held], copy=False), dvector(data[is_held], copy=False)
 
     def _first(self, data: NDArray[Any]) -> tuple[float, InitialFactors]:
-        """Return what the first ratings determine for good: μ, and how factors start."""
+        """Return what the first ratings determine permanently: μ, and the initial factors."""
         scale = float(data["score"].mean(dtype=np.float64))
         seed = recorded_seed(self.random_state)
         initial = InitialFactors.of(int(self.n_components), scale, biases=self.biases, seed=seed)
         return scale if self.biases else 0.0, initial
 
     def _start(self, data: NDArray[Any], indexes: IdIndexes, origin: "MatrixFactorization | None") -> FactorTables:
-        """Forget an earlier fit, set what is known before training, and return the initial factors."""
+        """Discard an earlier fit, set what is known before training, and return the initial factors."""
         if origin is None:
             self._forget()
             self.mean_, self._initial = self._first(data)

@@ -16,7 +16,7 @@ from strads.errors import InputError
 from strads.models.array_files import read_npz
 
 _HEADER = "header"
-_VERSION = 3  # 1 did not hold what models need to go on learning; in 2 ids were the numbers of rows
+_VERSION = 3  # 1 did not hold what models need to continue learning; in 2 ids were the numbers of rows
 _READ = (2, 3)  # versions of the format that can be read
 
 
@@ -71,7 +71,7 @@ def replacing(target: Path, encoding: str | None = None) -> Iterator[IO[Any]]:
 
 
 def _keep_name(folder: Path) -> None:
-    """Bring a renaming in a folder to the disk, where the system can do so."""
+    """Flush a renaming in a folder to disk, where the system supports it."""
     if os.name != "posix":
         return
     number = os.open(folder, os.O_RDONLY)

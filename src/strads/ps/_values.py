@@ -43,13 +43,13 @@ def checked_values(values: Any, count: int, format: TableFormat) -> Values:
         raise InputError(f"values of dtype {array.dtype}: the table holds whole numbers ({np.dtype(format.dtype)})")
     if scipy_sparse.issparse(array):
         if array.shape != shape:
-            raise InputError(f"values of shape {array.shape}: {shape} is needed")
+            raise InputError(f"values of shape {array.shape}: expected {shape}")
         return _entries(array.tocsr(), format) if format.sparse else array.toarray().astype(format.dtype, copy=False)
     if array.shape != shape:
         try:
             array = np.broadcast_to(array, shape)
         except ValueError:
-            raise InputError(f"values of shape {array.shape}: {shape} is needed") from None
+            raise InputError(f"values of shape {array.shape}: expected {shape}") from None
     if format.sparse:
         return _entries(scipy_sparse.csr_array(array), format)
     return np.ascontiguousarray(array, format.dtype)

@@ -110,7 +110,7 @@ def run(
     if data is not None and not callable(data) and len(data) != count:
         raise ArgumentError(f"data for {len(data)} workers were given, but there are {count}")
     if any(isinstance(item, Table) for value in arguments if isinstance(value, tuple | list) for item in value):
-        raise ArgumentError("a table is inside of a tuple or list: pass each as an argument of its own")
+        raise ArgumentError("a table is inside a tuple or list: pass each as a separate argument")
     tables = list({id(table): table for table in arguments if isinstance(table, Table)}.values())
     if any(table._cluster is not runtime.cluster for table in tables):
         raise ArgumentError("a table was made before strads.init: its nodes are gone")

@@ -187,11 +187,11 @@ class Table:
     if not TYPE_CHECKING:  # for type checkers, an unknown attribute remains an error
 
         def __getattr__(self, name):
-            hint = ": pass the table to ps.run; workers use what they are passed" if hasattr(WorkerTable, name) else ""
+            hint = ": pass the table to ps.run, which passes it to workers" if hasattr(WorkerTable, name) else ""
             raise AttributeError(f"a ps.Table has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __reduce__(self) -> Any:
-        raise ArgumentError("a ps.Table cannot be sent or copied: pass it to ps.run as an argument of its own")
+        raise ArgumentError("a ps.Table cannot be sent or copied: pass it to ps.run as a separate argument")
 
     def __repr__(self) -> str:
         kind = "sparse " if self._format.sparse else ""

@@ -17,7 +17,7 @@ from strads.errors import ArgumentError
 
 
 class Push(Enum):
-    """When a server sends rows, unasked, to those that have read them before."""
+    """When a server pushes rows to the clients that have read them before."""
 
     NEVER = "never"
     CLOCK = "clock"  # changed rows, when the table's clock advances

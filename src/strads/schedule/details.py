@@ -1,4 +1,4 @@
-"""What else is known about a plan than its jobs: where its work comes from, and what it can be remade from."""
+"""Details of a plan besides its jobs: their estimated work, the blocks of tables, and what it can be remade from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -87,7 +87,7 @@ class Deck:
 
 @dataclass(frozen=True)
 class Details:
-    """What else is known about a plan; empty where its strategy does not provide it.
+    """Further facts about a plan; empty where its strategy does not provide them.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class Plan:
     successors: NDArray[np.int32]  # those of job j: successors[successor_offsets[j]:successor_offsets[j + 1]]
     parallelism: float  # total work / work on the longest chain of jobs
     locks: RowLocks | None = None  # that the tasks of a `locked` plan take
-    details: Details = field(default_factory=Details)  # what else is known about it
+    details: Details = field(default_factory=Details)  # further facts about it
     lane: NDArray[np.int32] | None = None  # (jobs,): replica of the relaxed tables that a job works on; barriers −1
     starts: NDArray[np.int64] | None = None  # (jobs,): loop position of a job's first task, if others follow in turn
 

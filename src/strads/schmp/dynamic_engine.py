@@ -125,7 +125,7 @@ class DynamicEngine(Engine):
         size = self._cluster.size
         count = min(size, parameters) if instances is None else check_count("instances", instances)
         if count > parameters:
-            raise ArgumentError(f"{count} instances are more than the {parameters} parameters that there are")
+            raise ArgumentError(f"{count} instances are more than the {parameters} parameters")
         self._scheduling = on_node.Scheduling(place_workers(count, size), depth, parts, bool(reorder))
         self._start(data)
 

@@ -37,7 +37,7 @@ def static_rotation(workers: int, k: int = 1, *, synchronizations: int = 1) -> S
     check_count("k", k)
     check_count("synchronizations", synchronizations)
     if synchronizations > workers:
-        raise ArgumentError(f"synchronizations={synchronizations}: a turn has only {workers} rounds, one a worker")
+        raise ArgumentError(f"synchronizations={synchronizations}: a turn has only {workers} rounds, one per worker")
     ends = {round(turn * workers / synchronizations) - 1 for turn in range(1, synchronizations + 1)}
     rounds = []
     for shifts in product(range(workers), repeat=k):
@@ -84,7 +84,7 @@ def random(workers: int, parameters: int, size: int, *, rounds: int = 1, seed: i
     for name, value in (("workers", workers), ("parameters", parameters), ("size", size), ("rounds", rounds)):
         check_count(name, value)
     if workers * size > parameters:
-        raise ArgumentError(f"{workers} workers × {size} parameters a round are more than the {parameters} there are")
+        raise ArgumentError(f"{workers} workers × {size} parameters per round exceed the {parameters} that exist")
     rng = np.random.default_rng(seed)
     made = []
     for _ in range(rounds):

@@ -187,7 +187,8 @@ class _Driver:
             if silent > limit + _PING:
                 raise self.world.lose(rank, f"it has not answered for {silent:.0f} s")
             if job.stopped_at is not None and now - max(start, job.stopped_at) > self.world.comm.timeout + _PING:
-                raise self.world.lose(rank, f"its program goes on {now - job.stopped_at:.0f} s after it was stopped")
+                waited = now - job.stopped_at
+                raise self.world.lose(rank, f"its program was still running {waited:.0f} s after it was stopped")
 
     def _on_command(self, source: int, run: int, kind: int, message: Message) -> None:
         job = self._job

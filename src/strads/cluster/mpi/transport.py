@@ -143,7 +143,7 @@ class Transport:
             arrival = None if overtaking else self._inbox.landing(run, source, tag)
             if arrival is not None and arrival.memory.nbytes != nbytes:
                 reason = (
-                    f"{arrival.memory.nbytes} bytes were expected from node {source} under tag {tag}, {nbytes} came"
+                    f"{arrival.memory.nbytes} bytes were expected from node {source} under tag {tag}, {nbytes} arrived"
                 )
                 self._inbox.fail(run, ValueError(reason))
                 arrival = None

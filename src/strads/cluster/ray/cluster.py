@@ -184,7 +184,7 @@ class RayCluster(Cluster):
     def _lost(self, rank: int, error: RayError) -> NodeFailure:
         host = self._hosts[rank]
         what = "its actor or its machine has died" if isinstance(error, RayActorError) else type(error).__name__
-        message = f"node {rank} ({host}) is lost: {what}. Call strads.init again to go on with new nodes"
+        message = f"node {rank} ({host}) is lost: {what}. Call strads.init again to continue with new nodes"
         return NodeFailure(message, rank=rank, host=host)
 
     def _stop(self, run: int, pending: dict[Any, int], reason: str) -> None:
@@ -205,7 +205,7 @@ class RayCluster(Cluster):
     def _ended(self, reason: str) -> NodeFailure:
         return NodeFailure(
             f"the nodes were ended because {reason}, and not all of them stopped within {self.timeout:g} s. Call "
-            "strads.init again to go on with new nodes"
+            "strads.init again to continue with new nodes"
         )
 
     # -- the end -------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class RayComm(Comm):
         self._ordering = threading.Lock()
 
     def _lost(self, rank: int, reason: str) -> None:
-        message = f"{self.name(rank)} is lost: {reason}. Call strads.init again to go on with new nodes"
+        message = f"{self.name(rank)} is lost: {reason}. Call strads.init again to continue with new nodes"
         self._inbox.fail(self._inbox.run, NodeFailure(message, rank=rank, host=self.hosts[rank]))
 
     def _courier(self, to: int, peer: Any) -> Courier:

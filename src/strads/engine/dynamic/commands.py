@@ -205,7 +205,7 @@ class Coordinator:
         if changes.ndim == 0 or len(changes) != len(action.parameters):
             raise PlanError(
                 f"aggregate() returned changes of shape {changes.shape} for {len(action.parameters)} parameters: "
-                "the first axis has to be the parameters"
+                "the first axis must be the parameters"
             )
         self.seconds += time.perf_counter() - start
         return changes

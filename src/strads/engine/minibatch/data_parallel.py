@@ -100,8 +100,8 @@ class Parameter:
             wanted = (deltas.shape[1], *self.table.shape[1:])
             if combined.shape != wanted:
                 raise ArgumentError(
-                    f"the aggregation of {self.name!r} has made {combined.shape} of {len(stacked)} changes of shape "
-                    f"{wanted}: it has to combine them over the first axis"
+                    f"the aggregation of {self.name!r} returned {combined.shape} for {len(stacked)} changes of shape "
+                    f"{wanted}: it must combine them along the first axis"
                 )
             return combined.reshape(deltas.shape[1:]).astype(deltas.dtype)
 
@@ -155,7 +155,7 @@ class Replica:
         _changes(self._flat, self._rows, self._start, weight, deltas)
         if self._is_bounded and not np.isfinite(deltas).all():
             raise BodyError(
-                f"changes of {self._parameter.name!r} are infinite or not a number, which no bound can hold: "
+                f"changes of {self._parameter.name!r} are infinite or not a number, which no bound allows: "
                 "a smaller learning rate may help"
             )
         self._endpoint.inc(self._worker, self._rows, deltas)

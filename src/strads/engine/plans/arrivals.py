@@ -65,7 +65,7 @@ class Arrivals:
         self._comm.progress(self._rest, seen)
 
     def _give_up(self) -> None:
-        """Name what is needed first: the node that sends what is needed later may itself be waiting."""
+        """Name the arrival that is needed first: the node that sends a later one may itself be waiting."""
         missing = [move for move, here in zip(self._moves, self.arrived, strict=True) if not here]
         first = min(missing, key=lambda move: min(move.before, default=np.inf))
         raise self._comm.timed_out(f"{self._describe(first)} from {self._comm.name(first.source)}", first.source)

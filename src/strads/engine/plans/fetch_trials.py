@@ -1,4 +1,4 @@
-"""Whether fetching rows ahead pays, found out in the run: it depends on the processor's caches, not on the loop alone.
+"""Measures during the run whether fetching rows ahead pays off: that depends on the caches, not on the loop alone.
 
 No result depends on it, so it may be decided by the clock.
 """

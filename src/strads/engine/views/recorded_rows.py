@@ -310,10 +310,10 @@ def _compiled_check_row_fits(view, value):  # type: ignore[no-untyped-def]
     if not is_row or (isinstance(value, types.Array) and value.ndim == 0):
         return lambda view, value: None
     if getattr(view.member("data"), "ndim", 0) != 2 or (isinstance(value, types.Array) and value.ndim > 1):
-        raise TypingError("only for rows of one dimension is it known whether a value fits")
+        raise TypingError("whether a value fits is known only for rows of one dimension")
 
     def check(view, value):  # type: ignore[no-untyped-def]
         if len(value) != 1 and len(value) != view.data.shape[1]:
-            raise ValueError("a value of another length than the row that it is stored in")
+            raise ValueError("a value whose length is not that of the row it is stored in")
 
     return check

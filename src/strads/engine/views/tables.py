@@ -227,7 +227,7 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
         return checked
     if isinstance(view, GhostRowType):
         if len(view.member("shape")) > 1 and not isinstance(value, types.Number | types.Boolean):
-            raise TypingError("only for numbers is it known that they fit into a part of a row")
+            raise TypingError("only numbers are known to fit into a part of a row")
 
         def element(view, index, value):  # type: ignore[no-untyped-def]
             wrap(index, view.shape[0])

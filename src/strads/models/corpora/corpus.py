@@ -76,7 +76,7 @@ class Corpus:
     def _check_entries(self) -> None:
         offsets, words, counts = self.offsets, self.words, self.counts
         if len(offsets) == 0 or offsets[0] != 0 or np.any(offsets[1:] < offsets[:-1]):
-            raise ArgumentError("offsets of a Corpus must rise from 0")
+            raise ArgumentError("offsets of a Corpus must increase from 0")
         if not offsets[-1] == len(words) == len(counts):
             raise ArgumentError(
                 f"offsets of a Corpus end at {offsets[-1]}, but there are {len(words)} words and {len(counts)} counts"
@@ -90,7 +90,7 @@ class Corpus:
             entry = int(np.argmin(counts))
             raise InputError(f"entry {entry} of the corpus has the count {counts[entry]}; counts are 1 or more")
         if not rises_within(words, offsets):
-            raise ArgumentError("words of a Corpus must rise within a document: use Corpus.from_counts")
+            raise ArgumentError("words of a Corpus must be ascending within a document: use Corpus.from_counts")
 
     def _check_sizes(self) -> None:
         if self.n_tokens > LARGEST:

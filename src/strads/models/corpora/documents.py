@@ -43,7 +43,7 @@ def count_words(
     documents = documents_of(documents)
     if vocabulary is not None:
         if (min_df, max_df, max_features) != (1, 1.0, None):
-            raise ArgumentError("a given vocabulary says which words count: leave min_df, max_df, max_features away")
+            raise ArgumentError("a given vocabulary says which words count: leave min_df, max_df, max_features out")
         vocabulary = check_vocabulary(vocabulary)
     words = _Words(_check_pattern(token_pattern), check_stop_words(stop_words), vocabulary)
     vectorizer = CountVectorizer(

@@ -131,7 +131,7 @@ def as_sentences(X: Any, max_vocab_size: int | None = None) -> Sentences:
 
 
 class _Reader:
-    """Numbers words as they come, by Arrow's hash tables within a batch and a dict across batches."""
+    """Numbers words in order of appearance, by Arrow's hash tables within a batch and a dict across batches."""
 
     def __init__(self, lowercase: bool, tokens: str, max_vocab_size: int | None):
         if tokens not in TOKENS:
@@ -180,7 +180,7 @@ class _Reader:
             return self._flat_lists(batch)
         for number, text in enumerate(batch):
             if not isinstance(text, str):
-                self._refuse(number, text, "no text as the sentences before it")
+                self._refuse(number, text, "not a text like the sentences before it")
         texts = self._encoded(batch)
         if self._lowercase:
             texts = pc.utf8_lower(texts)

@@ -1,1 +1,1 @@
-"""Word embeddings: the choice of words, their blocks, training programs, and what the vectors are used for."""
+"""Word embeddings: the choice of words, their blocks, training programs, and uses of the vectors."""

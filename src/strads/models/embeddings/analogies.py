@@ -1,4 +1,4 @@
-"""Questions of the form "a is to b as c is to what?", and how many of them vectors answer."""
+"""Analogy questions, "a is to b as c is to what?", and the share that vectors answer correctly."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

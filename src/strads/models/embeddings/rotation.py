@@ -37,7 +37,7 @@ def _aligned_rows(vectors: NDArray[np.float32]) -> Rows:
 
 
 class Subsampled(NamedTuple):
-    """What is left of a piece of text; see `strads.models.kernels.word_windows`."""
+    """A piece of text after subsampling; see `strads.models.kernels.word_windows`."""
 
     words: NDArray[np.int32]  # codes, with `SENTENCE_END` after each sentence
     reaches: NDArray[np.uint8]  # of the window around each word

@@ -1,4 +1,4 @@
-"""What the training programs need to know besides the text."""
+"""Settings of the training programs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -71,7 +71,7 @@ def subsampled(
     segment: int,
     stream: np.uint64,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Return what is left of a piece of a segment, and how far each window reaches; see `subsample`."""
+    """Return a piece of a segment after subsampling, and how far each window reaches; see `subsample`."""
     words, reaches = np.empty(len(piece), np.int32), np.empty(len(piece), np.uint8)
     key = settings.subsampling_key(epoch, segment)
     window, shrink = settings.window, settings.shrink_windows

@@ -8,7 +8,7 @@ from strads.models.kernels.item_chains import link, unlink, walk
 
 
 class ItemLog:
-    """A log of pairs; each entry knows the entry of the same user before it.
+    """A log of pairs; each entry knows the previous entry of the same user.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class ItemLog:
 
     @property
     def before(self) -> NDArray[np.int64]:
-        """The entry of the same user before each entry; −1 if there is none."""
+        """The previous entry of the same user; −1 if there is none."""
         return self._before.rows
 
     @property

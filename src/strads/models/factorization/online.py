@@ -1,4 +1,4 @@
-"""Tables of factors that go on learning: batches touch only their own rows, and bring new ones."""
+"""Tables of factors that continue learning: batches touch only their own rows, and bring new ones."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ class OnlineTables:
 
 
 class Batch:
-    """Ratings and copies of the rows they touch, numbered anew: training costs nothing for all the others.
+    """Ratings and copies of the rows that they touch, renumbered: rows that are not touched cost nothing.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ _UNKNOWN = ("error", "mean")
 
 
 class FactorPredictor(RegressorMixin, Neighbours, ABC):
-    """The use of factors, wherever they come from; a subclass sets `_tables`, `_rated`, `_scale` and the ids."""
+    """Predictions from factors, wherever they come from; a subclass sets `_tables`, `_rated`, `_scale` and the ids."""
 
     _tables: FactorTables
     _rated: KnownLikes | None

@@ -1,1 +1,1 @@
-"""Who chose what: users and items by the ids that people have for them, and tables that hold them."""
+"""Interactions of users with items, by the users' own ids, and the tables that hold them."""

@@ -217,7 +217,7 @@ class IdIndex:
 def _texts(content: NDArray[Any], ends: NDArray[Any]) -> NDArray[Any]:
     of_kinds = content.dtype == np.uint8 and ends.dtype == np.int64 and content.ndim == ends.ndim == 1
     if not of_kinds or (np.diff(ends, prepend=0) <= 0).any() or (ends[-1] if len(ends) else 0) != len(content):
-        raise ValueError("the texts of ids are cut wrongly")
+        raise ValueError("the texts of ids are split wrongly")
     whole, texts = content.tobytes(), np.empty(len(ends), object)
     start = 0
     for row, end in enumerate(ends.tolist()):

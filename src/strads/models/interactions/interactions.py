@@ -1,4 +1,4 @@
-"""Which users have to do with which items, and how much, in any input format."""
+"""Interactions of users with items, and their scores, in any input format."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ class Interactions:
         table = columns_of(X)
         if y is not None and (isinstance(X, dvector) or scipy.sparse.issparse(X)):
             kind = "dvector" if isinstance(X, dvector) else "sparse matrix"
-            raise ArgumentError(f"a {kind} of ratings holds its scores: leave y away")
+            raise ArgumentError(f"a {kind} of ratings holds its scores: leave y out")
         if scipy.sparse.issparse(X):
             refuse_corrupt(X)
             matrix = X.tocoo()

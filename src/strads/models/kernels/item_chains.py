@@ -1,4 +1,4 @@
-"""Chains of the entries of each user in a log: `last[user]` is the last one, `before[entry]` the one before; or −1.
+"""Linked lists of each user's entries in a log: `last[user]` is the last one, `before[entry]` the previous one; or −1.
 
 `users` and `items` hold the user and the item of an entry (int32); entry numbers, in `before` and `last`, are int64.
 """

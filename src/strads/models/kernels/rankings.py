@@ -1,4 +1,4 @@
-"""Of many scores the highest, without sorting all; and how high some of them rank."""
+"""The highest of many scores, without sorting all; and the ranks of some of them."""
 
 import numpy as np
 from numba import njit

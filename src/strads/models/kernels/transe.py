@@ -162,7 +162,7 @@ def _train(first, second, relation, ends, from_head, objective, steps, scratch):
 
 @inlined
 def _shuffle(order, key):  # type: ignore[no-untyped-def]
-    """Bring up to 2³² numbers into a random order (Fisher and Yates), four exchanges a block of random words."""
+    """Shuffle up to 2³² numbers (Fisher and Yates), four exchanges a block of random words."""
     last = len(order) - 1
     while last > 0:
         words = random_half_words(key, _ORDER, np.uint64(last))

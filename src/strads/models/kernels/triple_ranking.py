@@ -1,4 +1,4 @@
-"""How near entities are to where a relation leads, and the ranks of those that should be nearest."""
+"""Distances of entities from the goal of a relation, and the ranks of those that should be nearest."""
 
 import numpy as np
 from numba import njit

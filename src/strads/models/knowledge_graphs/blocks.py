@@ -1,4 +1,4 @@
-"""Entities dealt to blocks, and dealt again from time to time."""
+"""Entities dealt to blocks, and dealt anew from time to time."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -138,7 +138,7 @@ class EntityTournament(Program):
         self._offsets = np.zeros(0, np.int64)
 
     def schedule(self, iteration: int) -> Schedule:
-        """Let blocks meet; in some iterations, first deal the entities to the blocks again."""
+        """Let blocks meet; in some iterations, first deal the entities to new blocks."""
         settings = self.settings
         self._epoch = iteration
         self.loss = 0.0

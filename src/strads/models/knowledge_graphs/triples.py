@@ -64,7 +64,7 @@ def _of_table(table: Mapping[str, Any], what: str) -> NDArray[Any]:
     places = [0, 1, 2] if is_unnamed else places_of_columns(names)
     if places is None:
         raise InputError(
-            f"{what} have the columns {', '.join(map(repr, names))}: call those of head, relation and tail so, "
+            f"{what} have the columns {', '.join(map(repr, names))}: name those of head, relation and tail so, "
             "or h, r, t, or subject, predicate, object; or give an array of shape (n, 3)"
         )
     columns = [np.asarray(table[names[place]]) for place in places]

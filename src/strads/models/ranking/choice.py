@@ -1,4 +1,4 @@
-"""What to choose from: some items (or users), or all but some."""
+"""The candidates of a recommendation: some items (or users), or all but some."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,7 @@ class Choice:
         if self._only is not None:
             rows = np.unique(index.rows_of(self._name, self._only)[0])
             if len(rows) == 0:
-                raise ArgumentError(f"{self._name} is empty: give the ids to choose from, or leave it away")
+                raise ArgumentError(f"{self._name} is empty: give the ids to choose from, or leave it out")
             return rows
         if self._without is None or np.size(self._without) == 0:
             return None

@@ -1,4 +1,4 @@
-"""Which items form a block, decided again every few epochs; which users and likes belong to which worker."""
+"""The items of each block, dealt anew every few epochs; the users and likes of each worker."""
 
 import math
 from dataclasses import dataclass

@@ -142,7 +142,7 @@ def check_rankable(likes: Likes, *, verify: bool) -> None:
     if len(likes.items) == 0:
         raise InputError("there are no likes: every weight is 0, or nothing was given")
     if likes.n_items < 2:
-        raise InputError("there is one item only: nothing to rank it against")
+        raise InputError("there is only one item: nothing to rank it against")
     if verify and int(likes.of_users[likes.of_users > 0].min()) == likes.n_items:
         raise InputError(
             f"every user with likes likes all {likes.n_items} items: there is nothing to rank them against; "

@@ -1,4 +1,4 @@
-"""How well a model ranks what users chose: precision, recall, NDCG, MAP at k, AUC; and what to hold out."""
+"""Metrics of a ranking of what users chose: precision, recall, NDCG, MAP at k, AUC; and what to hold out."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""The best rows of a table for some others: what similar items and users, and recommendations, have in common."""
+"""The best rows of a table for given ones: common to similar items, similar users, and recommendations."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -21,11 +21,11 @@ Rows = NDArray[np.float32]
 
 
 class Neighbours(IdentifiedModel, ABC):
-    """A model whose items, and users, are alike by their factors."""
+    """A model whose items, and users, are compared by their factors."""
 
     @abstractmethod
     def ranking_factors(self) -> RankingFactors:
-        """Return what ranks items: factors of users and items, and biases of items."""
+        """Return the factors of users and items, and the biases of items, which rank items."""
 
     @abstractmethod
     def known_likes(self) -> Likes:

@@ -1,4 +1,4 @@
-"""Ranking that goes on learning: a batch of likes touches only its own users and items, and those drawn against."""
+"""Ranking that continues learning: a batch of likes touches only its own users and items, and those drawn against."""
 
 from dataclasses import dataclass
 

@@ -15,7 +15,7 @@ from strads.models.ranking.training import RankingFactors
 
 
 class Recommender(Neighbours, ABC):
-    """The use of factors, wherever they come from; a subclass sets `_factors`, `_likes` and the ids."""
+    """Predictions from factors, wherever they come from; a subclass sets `_factors`, `_likes` and the ids."""
 
     _factors: RankingFactors
     _likes: KnownLikes

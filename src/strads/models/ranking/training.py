@@ -31,7 +31,7 @@ _EPOCHS_PER_DEAL = 4  # after so many epochs items are dealt to other blocks
 
 @dataclass(frozen=True)
 class RankingFactors:
-    """What is learnt: the score of item i for user u is w_u·h_i + b_i.
+    """The learnt parameters: the score of item i for user u is w_u·h_i + b_i.
 
     Attributes
     ----------

@@ -161,7 +161,7 @@ def as_classes(y: Any, samples: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         check_classification_targets(y)
         classes, places = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise InputError(f"y has one class only, {classes.tolist()[0]!r}: give samples of two classes")
+        raise InputError(f"y has only one class, {classes.tolist()[0]!r}: give samples of two classes")
     if classes.dtype == object and (unfit := [label for label in classes if label.endswith("\0")]):
         raise InputError(f"y: the label {unfit[0]!r} ends with a NUL character, which no file of a model can hold")
     return classes, places

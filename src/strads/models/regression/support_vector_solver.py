@@ -1,4 +1,4 @@
-"""Which method learns a linear support vector machine: by the shape of the data, the loss and the nodes."""
+"""Chooses the method for a linear support vector machine by the shape of the data, the loss and the nodes."""
 
 from typing import Any
 

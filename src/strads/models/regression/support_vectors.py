@@ -120,7 +120,7 @@ class DualSolution(Solution):
 
 
 class SupportVectorDescent(Descent):
-    """A support vector machine being learnt by any method, for at most `_max_iter` epochs or steps."""
+    """A support vector machine in training, by any method, for at most `_max_iter` epochs or steps."""
 
     _goal: float
     _max_iter: int

@@ -37,7 +37,7 @@ class Commit:
 
 @dataclass(frozen=True, eq=False)
 class Command:
-    """What every node does next: apply changes, update a subplan, then let its own instances propose plans.
+    """The next steps of every node: apply changes, update a subplan, then let its own instances propose plans.
 
     Attributes
     ----------

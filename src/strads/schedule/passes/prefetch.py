@@ -1,4 +1,4 @@
-"""Prefetching of memory, for compiled code that jumps about in it or writes to many streams in turn."""
+"""Prefetching of memory, for compiled code with irregular accesses, or that writes to many streams in turn."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-SOON = 16  # jumps that lie ahead when the memory of one is fetched: some hundred nanoseconds
+SOON = 16  # accesses ahead at which memory is fetched: some hundred nanoseconds
 _AHEAD = 128  # bytes: the cache line after the next
 _READ, _WRITE, _KEEP, _DATA = 0, 1, 3, 1
 

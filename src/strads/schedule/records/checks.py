@@ -82,7 +82,7 @@ def check_sparse(records: SparseRecords, rows: NDArray[np.integer], threads: int
     fits = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(rows) == len(tags)
     if not fits or np.any(offsets[1:] < offsets[:-1]):
         raise PlanError(
-            f"offsets must rise from 0 to the number of accesses ({len(rows)} rows, {len(tags)} tags): "
+            f"offsets must increase from 0 to the number of accesses ({len(rows)} rows, {len(tags)} tags): "
             "the accesses of task t are offsets[t]:offsets[t + 1]"
         )
     if int(tags.max(initial=0)) >= max(2 * len(records.tables), 1):

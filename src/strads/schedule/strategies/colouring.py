@@ -55,7 +55,7 @@ def _first_free(
 
 
 def coloured(bounds: NDArray[np.int64], ranges: RowRanges | None) -> Chunks | None:
-    """Return chunks that wait for those of earlier colours whose ranges of rows conflict; None if that is hopeless."""
+    """Return chunks that wait for those of earlier colours whose row ranges conflict; None if there are too many."""
     found = None if ranges is None else as_touches(ranges)
     if ranges is None or found is None:
         return None
@@ -74,7 +74,7 @@ def coloured(bounds: NDArray[np.int64], ranges: RowRanges | None) -> Chunks | No
 
 
 def foreseen_colouring(part: Problem, records: SparseRecords, tasks: int) -> NDArray[np.int64] | None:
-    """Return bounds of chunks for a loop of which a part has been recorded; None if colouring would not do for it."""
+    """Return bounds of chunks for a loop of which a part has been recorded; None if colouring is not worthwhile."""
     for size in sizes_to_try(part, tasks):
         bounds = cut_evenly(0, part.tasks, size)
         chunks = coloured(bounds, ranges_of(records, bounds, 1 / ENOUGH_OF_CHUNKS))

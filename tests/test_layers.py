@@ -17,6 +17,7 @@ PACKAGE = Path(strads.__file__).parent
 # Each layer with those that it may import from, besides itself and those of `ANYWHERE`.
 LAYERS: dict[str, set[str]] = {
     "code_names": set(),
+    "launchers": set(),
     "partition": set(),
     "rng": set(),
     "progress": set(),
@@ -33,8 +34,8 @@ LAYERS: dict[str, set[str]] = {
     "models": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp", "progress"},
 }
 _SHOWN = {"cli", "__main__"}  # what a person sees
-ANYWHERE = {"code_names", "errors", "partition", "rng", "signals"}
-EXEMPT = {"__init__", "_kernel_cache", "_starting", "errors"}  # the package itself: it exports the public names
+ANYWHERE = {"code_names", "errors", "launchers", "partition", "rng", "signals"}
+EXEMPT = {"__init__", "_kernel_cache", "_public", "_starting", "errors"}  # the package, with its public names
 
 
 def imported_modules(source: str, module: tuple[str, ...], *, is_package: bool) -> Iterator[tuple[int, str]]:

@@ -3,15 +3,31 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
-def is_command() -> bool:
+def _is_command() -> bool:
     """Whether this process is `strads …` or `python -m strads …`, not a program that imports strads."""
     if sys.argv[:1] == ["-m"]:  # Python looks for the module
         arguments = sys.orig_argv
         return "-m" in arguments and arguments[arguments.index("-m") + 1 :][:1] == ["strads"]
     return os.path.basename(sys.argv[0] if sys.argv else "") == "strads"
+
+
+IS_COMMAND = _is_command()  # asked now: later, `sys.argv` is that of the module
+
+
+@contextmanager
+def ends_quietly() -> Iterator[None]:
+    """Context of further imports of such a process."""
+    if IS_COMMAND:
+        end_quietly()
+    try:
+        yield
+    finally:
+        started()
 
 
 def end_quietly() -> None:

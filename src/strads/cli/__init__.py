@@ -1,5 +1,6 @@
 """The command line: `strads train`, commands that use a model, `strads demo`, `strads info`."""
 
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -8,17 +9,12 @@ from typing import Annotated
 import typer
 
 import strads
-from strads import cluster
-from strads.cli import demo, info, train
+from strads.cli import train
+from strads.cli.deferred import add_deferred
 from strads.cli.failure import plain_warnings, report
 from strads.cli.narrow import fit_help
-from strads.cli.options import expanded
-from strads.cli.topics import topics
-from strads.cli.use import evaluate, predict, recommend, similar
 from strads.errors import StradsError
-
-# Environment variables in which the launchers of Open MPI, MPICH/Intel MPI and Slurm pass each process its rank.
-_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+from strads.launchers import is_first, is_launched
 
 _COMPLETE = "_STRADS_COMPLETE"  # set by shells that ask what may come next
 
@@ -27,10 +23,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(train.app, name="train")
-for _use in (predict, recommend, similar, evaluate, topics):
-    app.command()(expanded(_use))
-app.command(name="demo")(expanded(demo.demo))
-app.command(name="info")(expanded(info.info))
+for _name in ("predict", "recommend", "similar", "evaluate"):
+    add_deferred(app, _name, "use", _name)
+for _name in ("topics", "demo", "info"):
+    add_deferred(app, _name, _name, _name)
 
 
 def _print_version(asked: bool) -> None:
@@ -70,10 +66,10 @@ def run(arguments: Sequence[str]) -> int:
     """
     debug = "--debug" in arguments
     try:
-        if _COMPLETE not in os.environ:
-            cluster.current()
+        if _COMPLETE not in os.environ and is_launched():
+            importlib.import_module("strads._public").cluster.current()
     except StradsError as error:
-        return report(error, debug=debug, silent=not _is_first_process())
+        return report(error, debug=debug, silent=not is_first())
     try:
         command = typer.main.get_command(app)
         fit_help(command)
@@ -82,8 +78,3 @@ def run(arguments: Sequence[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         return report(error, debug=debug)
     return code if isinstance(code, int) else 0
-
-
-def _is_first_process() -> bool:
-    """Whether this process has rank 0, or no rank from a launcher."""
-    return all(os.environ.get(name, "0") == "0" for name in _RANKS)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import typer
 
-from strads.cli import interrupts
 from strads.errors import NodeError, NodeFailure, ProgramStopped, StradsError
 
 BAD_INPUT = 2
 FAILED = 1
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 class RunFailedError(StradsError):
@@ -34,7 +34,7 @@ def report(error: BaseException, *, debug: bool, silent: bool = False) -> int:
         return FAILED
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         _print("strads: interrupted")
-        return interrupts.EXIT_CODE
+        return INTERRUPTED
     if debug:
         traceback.print_exception(error)
     # Newer typer bundles its own click, so usage errors are recognized by their methods.

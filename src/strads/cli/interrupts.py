@@ -9,14 +9,7 @@ from typing import Any, Self
 from strads import cluster
 from strads.signals import is_sent_again
 
-EXIT_CODE = 130  # 128 + SIGINT, as shells report it
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
-
-
-class OutputGoneError(KeyboardInterrupt):
-    """The reader of the standard output has exited, as in `strads … | head`."""
-
-    signal = "SIGPIPE"
 
 
 class Interrupts:

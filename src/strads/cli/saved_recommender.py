@@ -62,7 +62,7 @@ def ids_of(texts: Sequence[str], known: NDArray[Any], kind: str) -> NDArray[Any]
         return np.array([*texts, None], object)[:-1]
     wrong = next((text for text in texts if not is_whole_number(text)), None)
     if wrong is not None:
-        raise InputError(f"the {kind} ids of the model are whole numbers: {wrong!r} is not")
+        raise InputError(f"the {kind} ids of the model are whole numbers: {wrong!r} is not one")
     return np.array([int(text) for text in texts], np.int64)
 
 

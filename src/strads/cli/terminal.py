@@ -9,7 +9,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from strads.cli.interrupts import OutputGoneError
+
+class OutputGoneError(KeyboardInterrupt):
+    """The reader of the standard output has exited, as in `strads … | head`."""
+
+    signal = "SIGPIPE"
 
 
 def standard_output(*, quiet: bool = False) -> Console:

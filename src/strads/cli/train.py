@@ -1,40 +1,21 @@
 """`strads train`: one command per model, from a data file to a directory with the trained model."""
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
-
 import typer
 
-from strads.cli.bpr_run import BprRun
-from strads.cli.lasso_run import LassoRun
-from strads.cli.lda_run import LdaRun
-from strads.cli.logistic_run import LogisticRun
-from strads.cli.mf_run import MfRun
-from strads.cli.mlr_run import MlrRun
-from strads.cli.options import expanded
-from strads.cli.terminal import standard_output
-from strads.cli.train_run import TrainRun
-from strads.cli.transe_run import TransERun
-from strads.cli.word2vec_run import Word2VecRun
-
-
-def training(kind: type[TrainRun]) -> Callable[..., None]:
-    """Return the command that makes a run of its options, and performs it."""
-
-    @wraps(kind, updated=())
-    def train(**given: Any) -> None:
-        run = kind(**given)
-        with run.common.start() as runtime:
-            code = run.execute(standard_output(quiet=run.common.quiet), runtime)
-        raise typer.Exit(code)
-
-    return expanded(train)
-
+from strads.cli.deferred import add_deferred
 
 app = typer.Typer(help="Train a model from a data file.")
-for _kind in (MfRun, LdaRun, LassoRun, LogisticRun, MlrRun, BprRun, Word2VecRun, TransERun):
-    app.command(_kind.command)(training(_kind))
+for _model, _run in (
+    ("mf", "MfRun"),
+    ("lda", "LdaRun"),
+    ("lasso", "LassoRun"),
+    ("logistic", "LogisticRun"),
+    ("mlr", "MlrRun"),
+    ("bpr", "BprRun"),
+    ("word2vec", "Word2VecRun"),
+    ("transe", "TransERun"),
+):
+    add_deferred(app, _model, f"{_model}_run", _run)
 
 
 @app.callback(invoke_without_command=True)

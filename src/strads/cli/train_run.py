@@ -5,21 +5,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import typer
 from rich.console import Console
 
 from strads import models
 from strads.checkpoints import current_session
-from strads.cli import cluster_options, interrupts
+from strads.cli import cluster_options
 from strads.cli.environment import backends, machine, versions
-from strads.cli.failure import RunFailedError, describe
-from strads.cli.interrupts import Interrupts, OutputGoneError
+from strads.cli.failure import INTERRUPTED, RunFailedError, describe
+from strads.cli.interrupts import Interrupts
 from strads.cli.narrow import NARROW
 from strads.cli.run_directory import MODEL, RunDirectory
 from strads.cli.snapshots import Savable, Snapshots
-from strads.cli.terminal import last_words, print_summary
+from strads.cli.terminal import OutputGoneError, last_words, print_summary, standard_output
 from strads.cli.train_options import Common
 from strads.cluster import Runtime
 from strads.progress import EpochProgress, Shown, format_figure, format_rate, samples_per_second
@@ -177,7 +179,7 @@ class TrainRun(ABC):
                 self.prepare(console)
             except KeyboardInterrupt:
                 console.print("interrupted before training began: nothing was written")
-                return interrupts.EXIT_CODE
+                return INTERRUPTED
             self._snapshots = Snapshots(self.model, self._directory.model)
             try:
                 with signals.shielded():
@@ -190,7 +192,7 @@ class TrainRun(ABC):
                     self._end_early(name)
                 with last_words(console) if _mpiexec_ends(runtime, signals) else nullcontext(console) as shown:
                     self._tell_early_end(shown, name)
-                return interrupts.EXIT_CODE
+                return INTERRUPTED
             self._summarize(console)
         return 0
 
@@ -359,3 +361,16 @@ def _is_repeating() -> bool:
 def _mpiexec_ends(runtime: Runtime, signals: Interrupts) -> bool:
     """Whether `mpiexec` has interrupted the run: on Ctrl-C it terminates its processes by SIGTERM."""
     return runtime.cluster.backend == "mpi" and not runtime.is_local and signals.received == "SIGTERM"
+
+
+def training(kind: type[TrainRun]) -> Callable[..., None]:
+    """Return the command that makes a run of its options, and performs it."""
+
+    @wraps(kind, updated=())
+    def train(**given: Any) -> None:
+        run = kind(**given)
+        with run.common.start() as runtime:
+            code = run.execute(standard_output(quiet=run.common.quiet), runtime)
+        raise typer.Exit(code)
+
+    return train

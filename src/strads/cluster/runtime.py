@@ -18,13 +18,11 @@ from strads.cluster.here import Here
 from strads.cluster.thread_team import ThreadTeam
 from strads.cluster.threads import ThreadsCluster
 from strads.errors import ArgumentError, NodeFailure
+from strads.launchers import is_launched
 
 _MOST_THREADS = 4096  # of this process, with the nodes in it
 _MOST = 1 << 16  # nodes, or threads of each
 BACKENDS = ("threads", "mpi", "ray")
-# Environment variables by which Open MPI, MPICH and Intel MPI tell each process the size of its job.
-_LAUNCHED_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-_SLURM_SIZE, _SLURM_PMIX = "SLURM_STEP_NUM_TASKS", "PMIX_RANK"  # those of `srun --mpi=pmix`
 
 
 class Runtime:
@@ -186,7 +184,7 @@ def init(
         For an unknown backend, or one whose packages are not installed.
     """
     global _current
-    backend = _launched_backend() if backend is None else backend
+    backend = ("mpi" if is_launched() else "threads") if backend is None else backend
     if backend not in BACKENDS:
         raise ArgumentError(f"backend={backend!r} is not available; choose one of {', '.join(BACKENDS)}")
     count = None if nodes is None else check_count("nodes", nodes)
@@ -247,15 +245,6 @@ def _on_threads(nodes: int, threads: int | None, timeout: float, latency: float,
     if nodes == 1:
         return Runtime(size)
     return Runtime(size, ThreadsCluster(nodes, size, timeout, latency=latency, bandwidth=bandwidth))
-
-
-def _launched_backend() -> str:
-    """Return "mpi" in a job of several processes; else, and in child processes of such a job, "threads"."""
-    if os.environ.get("STRADS_MPI_PROCESS", "") not in ("", str(os.getpid())):
-        return "threads"
-    names = (*_LAUNCHED_SIZE, _SLURM_SIZE) if _SLURM_PMIX in os.environ else _LAUNCHED_SIZE
-    sizes = (os.environ.get(name, "") for name in names)
-    return "mpi" if any(size.isdigit() and int(size) > 1 for size in sizes) else "threads"
 
 
 def shutdown() -> None:

@@ -104,7 +104,7 @@ def options() -> dict[str, list[tuple[str, list[str], bool]]]:
     train = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
     found = {}
     for name, command in train.commands.items():
-        kept = [each for each in command.params if each.name not in ("help", "debug", "backend", "address")]
+        kept = [each for each in command.loaded().params if each.name not in ("help", "debug", "backend", "address")]
         found[name] = [
             (
                 option,

@@ -13,8 +13,8 @@ from strads.cluster.messages import Bytes, Message, encode
 from strads.cluster.mpi.processes import Process, Processes
 from strads.cluster.mpi.transport import Transport
 from strads.errors import ArgumentError, NodeFailure
+from strads.launchers import OWNER
 
-OWNER = "STRADS_MPI_PROCESS"  # environment variable: the process that initialized MPI; its children must not
 _LOOK = 0.05  # seconds between polls of the watcher
 _LOOK_FOR_LOST = 0.5  # seconds between checks for lost processes
 _FAREWELL = 10.0  # seconds to complete pending transfers before MPI is finalized

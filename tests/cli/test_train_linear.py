@@ -19,6 +19,9 @@ from sklearn.model_selection import KFold
 
 from strads.models import ElasticNet, ElasticNetCV, Lasso, LogisticRegression, alpha_max
 
+# Here models predict from plain arrays; commands compare the names first.
+pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 N, P = 300, 60
 

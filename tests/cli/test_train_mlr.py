@@ -11,6 +11,9 @@ from sklearn.datasets import dump_svmlight_file
 
 from strads.models import MultinomialLogisticRegression
 
+# Here models predict from plain arrays; commands compare the names first.
+pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+
 Strads = Callable[..., subprocess.CompletedProcess[str]]
 LABELS = np.array(["bird", "fish", "horse"])
 

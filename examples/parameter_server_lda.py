@@ -131,7 +131,7 @@ def make_tables(vocabulary: int, topics: int, consistency: ps.Consistency) -> tu
 
 
 def read_documents(path: Path) -> tuple[Documents, int]:
-    """Read a file of documents, one a line; returns them and the size of the vocabulary."""
+    """Read a file of documents, one per line; returns them and the size of the vocabulary."""
     corpus = Corpus.from_file(path, min_df=5, stop_words="english", token_pattern=r"\b[a-z]{2,}\b")
     words = np.repeat(corpus.words, corpus.counts)
     return Documents(np.concatenate(([0], np.cumsum(corpus.lengths))), words), corpus.n_words

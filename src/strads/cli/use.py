@@ -103,7 +103,7 @@ def similar(
     count: CountOption = _COUNT,
     output: Output,
 ) -> None:
-    """Find the items that are most alike for the users, by the cosine of their factors.
+    """Find the most similar items, by the cosine of their factors.
 
     Writes the columns item, rank, similar and cosine, the most similar first.
     """

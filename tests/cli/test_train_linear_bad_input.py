@@ -114,7 +114,7 @@ def test_malformed_arrays(strads: Strads, tmp_path: Path) -> None:
         ("logistic", ("--data", "other.svm", "--path", 5), "other.svm: 3 labels (-1, 1, 7): --path is for two classes"),
         ("logistic", ("--data", "other.svm", "--cv", 2), "--cv is for two classes"),
         ("logistic", ("--data", "other.svm", "--standardize"), "--standardize is for two classes"),
-        ("logistic", ("--data", "one.svm"), "one.svm: one label only, 1: give samples of two classes or more"),
+        ("logistic", ("--data", "one.svm"), "one.svm: only one label, 1: give samples of two classes or more"),
         ("lasso", ("--data", "one.svm"), "no column is correlated with"),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_tolerance_that_is_not_reached_is_told(strads: Strads, folder: Path, t
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--data", "one.svm"), "one.svm: one label only, 1: give samples of two classes or more"),
+        (("--data", "one.svm"), "one.svm: only one label, 1: give samples of two classes or more"),
         (("--data", "a.svm", "--test", "other.svm"), "other.svm: the label 7 is not in the training data"),
         (("--data", "a.svm", "--C", 0), "--C"),
         (("--data", "a.svm", "--penalty", "l3"), "--penalty"),

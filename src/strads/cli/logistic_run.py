@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from strads.cli.design_file import Samples
 from strads.cli.linear_run import LinearRun
-from strads.cli.targets import as_labels, check_known
+from strads.cli.targets import class_labels
 from strads.cli.train_options import model_option, positive
 from strads.cli.train_run import Record
 from strads.errors import InputError
@@ -50,15 +50,12 @@ class LogisticRun(LinearRun):
 
     def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
         """Labels: integers if possible, else strings; the same for all samples."""
-        y = as_labels(samples)
-        if not hasattr(self, "_labels"):
-            labels = np.unique(y)
-            if len(labels) < 2:
-                raise InputError(f"{path}: one label only, {labels[0]!s}: give samples of two classes or more")
-            self._labels = labels
-            if len(labels) > 2:
+        known = getattr(self, "_labels", None)
+        y = class_labels(path, samples, known)
+        if known is None:
+            self._labels = np.unique(y)
+            if len(self._labels) > 2:
                 self._refuse_what_two_classes_have(path)
-        check_known(path, y, self._labels)
         return y
 
     def _refuse_what_two_classes_have(self, path: Path) -> None:

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from strads.cli.design_file import Samples
 from strads.cli.samples_run import InterceptOption, IterationsOption, SamplesRun, ToleranceOption
-from strads.cli.targets import as_labels, check_known
+from strads.cli.targets import class_labels
 from strads.cli.train_options import data_option, model_option, positive
 from strads.cli.train_run import Record
 from strads.errors import InputError
@@ -94,12 +94,7 @@ class MlrRun(SamplesRun):
 
     def targets(self, path: Path, samples: Samples) -> NDArray[Any]:
         """Labels: integers if possible, else strings; the same for all samples."""
-        y = as_labels(samples)
-        if samples is self._samples and len(np.unique(y)) < 2:
-            raise InputError(f"{path}: one label only, {y[:1].tolist()[0]!r}: give samples of two classes or more")
-        if samples is not self._samples:
-            check_known(path, y, self._y)
-        return y
+        return class_labels(path, samples, None if samples is self._samples else self._y)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the samples; a tolerance that is not reached is reported with the results."""

@@ -36,7 +36,7 @@ def as_numbers(path: Path, samples: Samples) -> NDArray[np.float64]:
     return numbers
 
 
-def as_labels(samples: Samples) -> NDArray[Any]:
+def _as_labels(samples: Samples) -> NDArray[Any]:
     """Return labels as integers if all are, else as they are in the file."""
     numbers = _numbers(samples.y)
     if numbers is None:
@@ -45,11 +45,15 @@ def as_labels(samples: Samples) -> NDArray[Any]:
     return numbers.astype(np.int64) if whole else numbers
 
 
-def check_known(path: Path, labels: NDArray[Any], known: NDArray[Any]) -> None:
-    """Reject labels that the training data lack."""
-    unknown = set(labels.tolist()) - set(known.tolist())
-    if unknown:
+def class_labels(path: Path, samples: Samples, known: NDArray[Any] | None) -> NDArray[Any]:
+    """Return labels of two classes or more or, if the `known` ones are given, only of these."""
+    y = _as_labels(samples)
+    labels = set(y.tolist())
+    if known is None and len(labels) < 2:
+        raise InputError(f"{path}: only one label, {y[0]!s}: give samples of two classes or more")
+    if known is not None and (unknown := labels - set(known.tolist())):
         raise InputError(f"{path}: the label {min(unknown, key=str)!r} is not in the training data")
+    return y
 
 
 def scores(model: Any, X: Any, y: NDArray[Any]) -> dict[str, float]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cli.design_file import DesignOptions, Features, Samples, read_samples
-from strads.cli.targets import as_labels, as_numbers, check_known, nameless, scores
+from strads.cli.targets import as_numbers, class_labels, nameless, scores
 
 
 def predictions(model: Any, path: Path) -> tuple[dict[str, NDArray[Any]], str]:
@@ -50,9 +50,7 @@ def quality(model: Any, path: Path, options: DesignOptions) -> tuple[dict[str, f
 def _targets(model: Any, path: Path, samples: Samples) -> NDArray[Any]:
     if not hasattr(model, "classes_"):
         return as_numbers(path, samples)
-    labels = as_labels(samples)
-    check_known(path, labels, model.classes_)
-    return labels
+    return class_labels(path, samples, model.classes_)
 
 
 def _features_of(model: Any) -> Features:

@@ -123,7 +123,7 @@ class ReExecution:
         if number in self._stale and not (is_result(root) and self._restore_early(root, number, position)):
             self.catch_up(position)
         if writes and self._steps:
-            self._keep(root, number, position)
+            self._keep(number, position)
 
     def catch_up(self, position: int) -> None:
         """Bring all state to a position, from a snapshot and by running what was skipped after it.
@@ -263,7 +263,7 @@ class ReExecution:
 
     # -- writes of the driver's own code -------------------------------------------------------------------
 
-    def _keep(self, root: Any, number: int, position: int) -> None:
+    def _keep(self, number: int, position: int) -> None:
         """Keep what skipped operators have read, before the program's own code writes it."""
         since = self._written.get(number, 0)
         if any(number in step.roots and step.position >= since and not step.is_write for step in self._steps):

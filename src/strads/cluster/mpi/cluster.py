@@ -79,7 +79,6 @@ class _Driver:
     def __init__(self, world: World):
         self.world = world
         self._job = _Job(0)
-        self._continued = 0.0  # when SIGCONT arrived
         world.transport.on_command = self._on_command
         atexit.register(self._leave)
         if world.size > 1 and in_main_thread():

@@ -193,10 +193,12 @@ LOOPS = {
 
 
 @pytest.fixture(scope="module")
-def on_one_machine() -> dict[str, list[bytes]]:
-    """Results of all loops on one thread of one process."""
+def on_one_machine(request: pytest.FixtureRequest) -> dict[str, list[bytes]]:
+    """Results, on one thread of one process, of the loops that this run has tests of."""
+    here = [item for item in request.session.items if item.getparent(pytest.Module) is request.node]
+    needed = {"rotation"}.union(*(item.callspec.params.values() for item in here if hasattr(item, "callspec")))
     with strads.init("threads", threads=1):
-        return {name: loop() for name, loop in LOOPS.items()}
+        return {name: loop() for name, loop in LOOPS.items() if name in needed}
 
 
 @pytest.mark.few(4)

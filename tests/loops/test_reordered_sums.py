@@ -1,5 +1,6 @@
 """Sums that choose rows: runs may reorder them, check what they chose, and are repeated in order if that differs."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -68,9 +69,14 @@ def labels() -> list[dvector]:
     return [dvector(np.zeros(TASKS, np.int64)), dvector(np.zeros(TASKS))]
 
 
+@functools.cache
+def plainly_compiled(body: Callable[..., None]) -> Callable[..., None]:
+    return njit(body)
+
+
 def in_order(body: Callable[..., None], *arrays: np.ndarray, order: Any = range(TASKS)) -> list[np.ndarray]:
     """What the plain loop writes without reordering anything."""
-    compiled = njit(body)
+    compiled = plainly_compiled(body)
     for k in order:
         compiled(k, *arrays)
     return list(arrays[2:])

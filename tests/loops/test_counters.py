@@ -211,6 +211,7 @@ def test_a_table_that_is_passed_twice_is_no_counter():
     assert analyse_body(both, [INTEGERS, INTEGERS]).counters == {0, 1}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("of", [-5, True, np.int32(7), 2.0, 2**63, np.uint64(3)])
 def test_scalars_count_if_they_are_signed_integers(of):
     def add(k, T, of):

@@ -80,6 +80,7 @@ def test_the_result_is_that_of_the_sequential_loop(runtime, name, strategy):
                 assert np.array_equal(table.to_numpy(), wanted)
 
 
+@pytest.mark.few(1)
 @pytest.mark.nodes
 @pytest.mark.parametrize("name", ["ways", "forward"])
 def test_what_only_its_order_makes_right_runs_in_its_order(runtime, name):
@@ -110,6 +111,7 @@ def test_a_first_call_does_not_wait_for_a_plan_that_takes_longer(monkeypatch):
     assert found == [("sequential", True), ("wavefront", False), ("wavefront", False)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fastmath", [True, False])
 def test_one_thread_checks_the_indices_of_a_loop_in_order_once(monkeypatch, fastmath):
     def body(k, x, sources):
@@ -386,7 +388,7 @@ WRONG_LATE = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", list(WRONG_LATE))
 def test_what_goes_wrong_late_leaves_tables_as_they_were(name):
     indices, body, values = WRONG_LATE[name]

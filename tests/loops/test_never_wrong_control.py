@@ -96,7 +96,7 @@ BODIES = [
     by_continue,
     by_while,
 ]
-ONCE_WRONG = [by_early_return, by_unpacking, by_length_of_a_list]
+ONCE_WRONG = [by_early_return, by_length_of_a_list]
 
 
 @pytest.mark.parametrize(

@@ -230,9 +230,10 @@ def read_of_a_field(k, J, R):
     R[k].a = R[k - 1].v[J[k]]
 
 
+@one_of([read_of_a_field, index_of_a_field])
 @in_its_own_process(60)
-def test_indices_of_arrays_in_records():
-    for body in (read_of_a_field, index_of_a_field):
+def test_indices_of_arrays_in_records(bodies):
+    for body in bodies:
         J, R = strads.dvector(np.arange(50) % 3), strads.dvector(np.zeros(50, [("a", "f8"), ("v", "f8", (3,))]))
         run_or_refuse(50, body, J, R)
         J[49] = 3
@@ -331,6 +332,7 @@ def unused_sum(k, W):
     total = 1 + W[k]  # noqa: F841
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("mode", ["compiled", "python"])
 @pytest.mark.parametrize("body", [unused_row, unused_copy, unused_sum])
 def test_rows_that_nobody_uses(body, mode):

@@ -253,7 +253,7 @@ BODIES = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", BODIES)
 def test_draws_that_choose_rows(body):
     A = strads.dvector(np.random.default_rng(4).integers(0, ROWS, TASKS))
@@ -263,6 +263,7 @@ def test_draws_that_choose_rows(body):
     assert W.to_numpy().any()
 
 
+@pytest.mark.few(2)
 @pytest.mark.nodes
 @pytest.mark.parametrize("body", [into_any_row, after_a_draw_under_a_drawn_condition, until_accepted])
 def test_draws_on_nodes(runtime, body):

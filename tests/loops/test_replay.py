@@ -91,7 +91,7 @@ def check(body, index, shapes, **options):
 
 
 seeds = st.integers(0, 2**32 - 1)
-many = settings(max_examples=400)
+many = settings(max_examples=150)
 
 
 @many
@@ -144,7 +144,7 @@ def test_automatic_choice(seed, tasks, rows, longest):
     check(mix_many, random_lists(seed, tasks, rows, longest), [(rows, 0)])
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(seeds, st.integers(0, 500))
 def test_independent(seed, tasks):
     rows = np.random.default_rng(seed).permutation(max(tasks, 1))[:tasks]
@@ -156,7 +156,7 @@ def random_lists(seed, tasks, rows, longest):
     return [rng.integers(0, rows, rng.integers(0, longest + 1)).tolist() for _ in range(tasks)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(seeds, st.integers(1, 300), st.integers(1, 40), st.integers(1, 40))
 def test_plan_alone_decides(seed, tasks, rows, columns):
     """Any number of threads, any timing: the same bits."""

@@ -121,6 +121,7 @@ def test_segments_of_rows_and_records(body):
         assert run_or_refuse(TASKS, body, *tables, threads=2, strategy="components", fastmath=False) is None
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
 def test_on_nodes(body):
     tables = [strads.dvector(a) for a in csr()]

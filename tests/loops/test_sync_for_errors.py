@@ -35,6 +35,7 @@ def test_an_index_that_nobody_could_check_leaves_tables_as_they_were(consistency
     assert not w.to_numpy().any()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("consistency", [strads.BSP(), strads.SSP(1)], ids=repr)
 def test_a_body_that_raises_leaves_tables_as_they_were(consistency):
     def checks(batch, w, limit):
@@ -176,6 +177,7 @@ def count_above(batch, W, H, least):
     w[0] += 1.0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{"workers": 1}, {"consistency": strads.Hybrid()}], ids=str)
 def test_tables_of_other_sizes_may_need_checks_in_the_run(options):
     for width, fits in [(4, True), (64, False), (4, True)]:  # known to be in range only if rows are as long

@@ -108,7 +108,7 @@ def _history(seed: int, model: Consistency, kind: type[_Checked], steps: int = 1
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_a_model_keeps_its_promise_and_ends_without_losing_an_update(model, seed):
     _history(seed, model, _Bounded)
 
@@ -116,14 +116,14 @@ def test_a_model_keeps_its_promise_and_ends_without_losing_an_update(model, seed
 @pytest.mark.parametrize("model", [BSP(), SSP(1), ESSP(1), ASP()], ids=repr)
 @pytest.mark.parametrize("kind", [_Checked, _ReadMyWrites])
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_sparse_rows_are_as_good(kind, model, seed):
     _history(seed, model, kind, sparse=True)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_a_worker_can_read_its_own_writes(model, seed):
     _history(seed, model, _ReadMyWrites)
 

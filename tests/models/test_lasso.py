@@ -400,11 +400,12 @@ def test_new_parameters_do_not_change_what_was_fitted():
     assert np.array_equal(model.predict(X), before)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_save_and_load(tmp_path, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "solver"), [(np.float32, WorkingSet()), (np.float64, CoordinateDescent(concurrency=4))], ids=["f4", "f8"]
+)
+def test_save_and_load(tmp_path, dtype, solver):
     frame = pd.DataFrame(X.astype(dtype), columns=[f"gene {j}" for j in range(30)])
-    model = ElasticNet(np.float64(0.1), l1_ratio=0.9, solver=CoordinateDescent(concurrency=4)).fit(frame, Y)
+    model = ElasticNet(np.float64(0.1), l1_ratio=0.9, solver=solver).fit(frame, Y)
     model.save(tmp_path / "model.npz")
     loaded = ElasticNet.load(tmp_path / "model.npz")
     assert loaded.get_params() == model.get_params()

@@ -113,7 +113,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks_of_a_page(page: Path) -> None:
@@ -155,7 +155,7 @@ def test_examples_in_docstrings(path: Path) -> None:
     assert found.failed == 0
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, marks=[pytest.mark.slow] * (path.stem in TESTED_ELSEWHERE)) for path in EXAMPLES],

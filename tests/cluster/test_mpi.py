@@ -450,14 +450,16 @@ def _assert_node_1_is_named(programs: Programs, seconds: float) -> str:
     return text
 
 
-@pytest.mark.parametrize("wait", [_WAITS, _RETURNS, _IS_CALLED_FROM_C])
+@pytest.mark.few(2)
+@pytest.mark.parametrize("wait", [_WAITS, _IS_CALLED_FROM_C, _RETURNS])
 def test_a_killed_node_is_named_before_mpiexec_ends_the_job(programs, wait):
     ended = programs.run(3, _LOST.format(signal=9, wait=wait, timeout=60))
     assert ended.returncode != 0
     assert "lost" in _assert_node_1_is_named(programs, 3.0)
 
 
-@pytest.mark.parametrize("wait", [_WAITS, _RETURNS])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("wait", [_RETURNS, _WAITS])
 def test_a_killed_node_is_named_where_the_launcher_lets_the_job_go_on(programs, wait):
     ended = programs.run(3, _LOST.format(signal=9, wait=wait, timeout=60), options=["--enable-recovery"])
     assert ended.returncode != 0
@@ -465,6 +467,7 @@ def test_a_killed_node_is_named_where_the_launcher_lets_the_job_go_on(programs, 
     assert ended.stderr.count("strads.errors.NodeFailure") == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [[], ["--enable-recovery"]])
 def test_a_node_that_does_not_answer_is_named_at_the_limit(programs, options):
     ended = programs.run(3, _LOST.format(signal="19", wait=_RETURNS, timeout=2), options=options)  # SIGSTOP

@@ -36,7 +36,7 @@ def test_a_page_shows_its_loop(module: ModuleType) -> None:
     compile(program, page, "exec")
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("module", LOOPS, ids=lambda path: path.stem, indirect=True)
 def test_a_loop_runs_as_its_page_says(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     page, _, program = page_of(module)

@@ -183,6 +183,7 @@ def add_nested(k, x, amounts):
     x[amounts[0][k % 2]] += amounts[1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("amount", [3, 0.5, True])
 def test_tuples_in_tuples(amount):
     x = strads.dvector(np.zeros(4))

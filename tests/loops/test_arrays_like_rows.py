@@ -63,6 +63,7 @@ def recorder_of(body):
     return LoopProgram(body, bound, fastmath=True).compile_recorder(bound, LoopIndices.of(300))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", [of_row, of_row_by_another_name, of_row_of_two_axes, of_own_array])
 def test_a_row_needs_no_numbers_for_an_array_like_it(body):
     assert not recorder_of(body).scratch

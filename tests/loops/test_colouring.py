@@ -79,7 +79,7 @@ def pull(k, ends, weights, x):
     x[k] = 0.5 * x[k] + weights[k] * total
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("strategy", ["auto", "colouring"])
 @pytest.mark.parametrize(
     "indices", [range(TASKS - 1, -1, -1), range(1, TASKS, 2), range(TASKS - 2, 0, -3), range(9, 90)]

@@ -88,7 +88,7 @@ def values(table):
     return np.concatenate([np.ravel(row) for row in table]) if table.is_ragged else table.to_numpy()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "body",

@@ -35,6 +35,7 @@ def problem(body):
     return [rng.integers(0, ROWS, TASKS), people, np.zeros(ROWS, np.int64)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.nodes
 @pytest.mark.parametrize("body", [union, by_owner])
 def test_a_plan_is_only_made_if_tasks_keep_to_their_rows(runtime, body):

@@ -493,7 +493,7 @@ def test_maps_are_passed_as_arguments():
 # -- python mode -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("body", "make"),
     [

@@ -94,7 +94,7 @@ def round_into(k, D, W):
     np.round(W[k] * 0.3, 0, W[k % 3])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "body",
     [

@@ -265,7 +265,7 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", UNKNOWN, ids=lambda body: body.__name__)
 def test_what_outcomes_do_not_reach_stays_volatile(body, tables):
     assert with_outcomes(body, VALUES, VALUES, VALUES) is None

@@ -168,6 +168,7 @@ def swapped(k, a, b, players, V):
     players[b[k]].games = before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [game, swapped])
 @given(seed=st.integers(0, 99))
 @settings(max_examples=10)

@@ -25,7 +25,7 @@ def by_a_name(k, x, out):
     out[k] = math.pow(10.0, x[k])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("body", [ten_to, two_to, by_a_name], ids=lambda body: body.__name__)
 def test_powers_of_constants(body, dtype):
@@ -51,7 +51,7 @@ def to_a_converted_power(k, x, n, out):
     out[k] = x[k] ** float(n[k])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("integers", ["i2", "i4", "u1"])
 def test_converted_exponents(dtype, integers):

@@ -84,6 +84,7 @@ def assert_modes_agree(n, body, make, tolerance=1e-5, **options):
     return stats
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_rows_helpers_and_accumulators(dtype):
     def make():

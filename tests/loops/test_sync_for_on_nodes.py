@@ -42,6 +42,7 @@ def test_every_model_learns(nodes, rules):
             assert profile.differentials.min() >= -3
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("rules", RULES[:-1], ids=repr)
 @pytest.mark.parametrize("recon", [False, True])
 def test_ragged_rows_are_counted_once(rules, recon):

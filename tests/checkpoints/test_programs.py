@@ -120,6 +120,7 @@ def _chain(k, e, x):
     x[e[k, 1]] = (x[e[k, 1]] * 5 + 1) % 1000003
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("skipped", [1, 2])
 def test_the_order_of_a_loop_does_not_depend_on_calls_that_were_skipped(skipped, tmp_path, monkeypatch):
     def program(folder):

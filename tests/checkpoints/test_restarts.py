@@ -352,7 +352,7 @@ def _fit_twice(sentences, operator, here):
     return seen, model.vectors_.tolist()
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ending", [die, end])
 @pytest.mark.parametrize("seed", range(4))
 def test_models_changed_after_fit_whichever_snapshots_are_there(tmp_path, monkeypatch, seed, ending):

@@ -313,6 +313,7 @@ def test_unknown_backend():
         strads.init("slurm")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("strategy", ["auto", "locked"])
 def test_interrupt_ends_a_loop_soon(strategy):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

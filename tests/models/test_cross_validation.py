@@ -109,6 +109,7 @@ def test_what_a_user_can_do_wrong():
         LassoCV().predict(X)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
 @pytest.mark.parametrize("ratios", [None, [0.0, 1.0]])

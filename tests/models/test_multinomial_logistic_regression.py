@@ -329,6 +329,7 @@ def test_bad_data():
         model.fit(X, y).predict(X[:, :-1])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_follows_the_conventions_of_scikit_learn(penalty):
     check_estimator(MultinomialLogisticRegression(penalty, tol={"l2": 1e-20, "l1": 1e-12}[penalty]))

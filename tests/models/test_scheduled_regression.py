@@ -81,6 +81,7 @@ def test_logistic_regression_agrees_with_scikit_learn(schedule, intercept):
     assert found.intercept == pytest.approx(float(np.ravel(peer.intercept_)[0]), abs=1e-6)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("loss", [elastic_net, sparse_logistic])
 def test_threads_do_not_change_the_bits(loss, monkeypatch):
     monkeypatch.setattr(coordinate_rounds, "_WORTH_A_THREAD", 1)  # else so little is for one thread

@@ -46,6 +46,7 @@ def correlations(X, centre):
     return Z.T @ Z
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(

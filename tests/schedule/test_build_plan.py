@@ -518,6 +518,7 @@ def test_tasks_that_stream_through_memory_keep_their_order(tasks):
     plan = build_plan(light, threads=2)
     assert plan.strategy == "sequential"
     assert "wait for memory" in plan.details.rejected["rotation"]
-    users = TableShape("users", 4_000_000, 256)
-    heavy = UniformRecords((replace(sums, row_bytes=256), users), (0, 1), (True, True), light.rows)
+    users = TableShape("users", 100_000, 256)
+    pairs = np.stack([groups, rng.integers(0, users.rows, tasks)], axis=1).astype(np.int32)
+    heavy = UniformRecords((replace(sums, row_bytes=256), users), (0, 1), (True, True), pairs)
     assert build_plan(heavy, threads=2).strategy == "rotation"

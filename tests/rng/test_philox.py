@@ -75,6 +75,8 @@ def test_weights_that_are_no_numbers(values):
 
 @given(words, st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63))
 @example(2**64 - 1, -(2**63), 2**63)
+@example(7, 2**63 - 512, 2**63)
+@example(7, 2**63 - 513, 2**63 - 512)
 def test_integers_between_any_bounds(word, low, end):
     if low < end:
         bound = np.uint64(end) if end == 2**63 else np.int64(end)

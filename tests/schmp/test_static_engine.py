@@ -233,7 +233,7 @@ def test_something_else_than_rounds_is_refused():
         (lambda: schmp.static_rotation(0), "workers=0"),
         (lambda: schmp.static_rotation(2, 0), "k=0"),
         (lambda: schmp.static_rotation(2, synchronizations=3), "a turn has only 2 rounds"),
-        (lambda: schmp.random(4, 10, 3), "are more than the 10 there are"),
+        (lambda: schmp.random(4, 10, 3), "exceed the 10 that exist"),
     ],
 )
 def test_wrong_arguments(make, message):

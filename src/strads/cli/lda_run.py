@@ -86,7 +86,7 @@ class LdaRun(TrainRun):
         """Read the documents, and set some aside."""
         topics = self.parameters.n_components
         if topics > MAX_TOPICS:
-            raise ArgumentError(f"--topics {topics}: {MAX_TOPICS} topics are possible")
+            raise ArgumentError(f"--topics {topics}: at most {MAX_TOPICS} topics are possible")
         self._documents = read_documents(self.data, self.vocab, self.words)
         try:
             self._rest, self._held_out = _hold_out(self._documents.corpus, self.holdout, self.common.seed)

@@ -174,10 +174,12 @@ def given_weights(table: NDArray[np.void]) -> NDArray[np.float64]:
 @njit(nogil=True, cache=True)
 def integer_between(word, low, high):  # type: ignore[no-untyped-def]
     """A whole number from `low` to `high` - 1, up to 2⁶⁴ of them."""
-    if high <= low:
-        raise ValueError("rng.integers has no number to choose from: its range is empty")
-    if high > np.uint64(1 << 63):
+    beyond = np.uint64(1 << 63)  # compared as such: Numba compares signed with unsigned integers as floats
+    is_beyond = high > 0 and np.uint64(high) >= beyond
+    if is_beyond and np.uint64(high) > beyond:
         raise ValueError(OUT_OF_RANGE)
+    if (low > 0 and np.uint64(low) >= beyond) or (not is_beyond and np.int64(high) <= np.int64(low)):
+        raise ValueError("rng.integers has no number to choose from: its range is empty")
     first = np.uint64(np.int64(low))
     count = np.uint64(high) - first
     offset = np.uint64(below(word, count)) if count > 0 else word  # 0: all 2⁶⁴ of them

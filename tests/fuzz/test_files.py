@@ -12,7 +12,7 @@ from fuzz.files.careful import MalformedError
 from fuzz.files.cases import ARGUMENTS, FILES, Case
 
 ROOT = Path(__file__).parents[2]
-SAMPLE = 24
+SAMPLE = 16
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="cases run in forked children")

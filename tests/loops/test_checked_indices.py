@@ -108,7 +108,7 @@ _numbers = st.lists(
 )
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("order", ["any", pytest.param("sequential", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("body", BODIES)
 @in_its_own_process(120)

@@ -116,7 +116,7 @@ def arguments(tasks=TASKS):
     return pairs, U, C, strads.random(3), strads.weights(np.arange(ITEMS) % 5)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", BODIES)
 def test_the_result_is_that_of_the_recorded_order(body):
     given = arguments()
@@ -142,7 +142,7 @@ def test_the_same_bits_for_any_number_of_threads_and_in_the_interpreter(body):
     np.testing.assert_array_equal(totals(body, 5, few, mode="python"), totals(body, 5, few))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.nodes
 @pytest.mark.parametrize("body", BODIES)
 def test_near_on_nodes(runtime, body):

@@ -253,7 +253,7 @@ BODIES = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", BODIES)
 def test_draws_that_choose_rows(body):
     A = strads.dvector(np.random.default_rng(4).integers(0, ROWS, TASKS))

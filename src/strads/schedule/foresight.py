@@ -257,8 +257,8 @@ class Foresight:
     @cached_property
     def one_job(self) -> OneJob | None:
         """Why the loop has to run as one job; None if a plan may win."""
-        may_rotate = self._accesses <= MOST_ROWS and not self.keeps_order and self._of_spread
-        if may_rotate and is_evident(may_rotate, self.pays):
+        part = self._of_spread if self._accesses <= MOST_ROWS and not self.keeps_order else None
+        if part is not None and is_evident(part, self.pays):
             return None
         plan = _plan_in_order(self._middle, self._loop)
         if plan.strategy != "sequential":

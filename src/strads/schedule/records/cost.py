@@ -107,11 +107,11 @@ def _of_tasks(
 
 
 class Estimate(Enum):
-    """An estimate of the time of a task."""
+    """Which time of a task is estimated."""
 
-    LEAST = auto()
-    USUAL = auto()
-    BARE = auto()
+    LEAST = auto()  # all misses are those of a small table
+    USUAL = auto()  # misses are those of tables of their sizes
+    BARE = auto()  # the same, of a task that computes nothing, so that its accesses overlap
 
 
 def nanoseconds_per_task(loop: Accesses, order: NDArray[np.integer], estimate: Estimate) -> float:
@@ -124,7 +124,7 @@ def nanoseconds_per_task(loop: Accesses, order: NDArray[np.integer], estimate: E
     order : (tasks,)
         Order in which the tasks run; empty for the order of the loop.
     estimate
-        Which one.
+        Which time.
     """
     tables = len(loop.row_bytes)
     if loop.tasks == 0 or tables == 0:

@@ -15,7 +15,7 @@ from strads.engine.views.roles import Checking, Role
 from strads.errors import ArgumentError, StradsError
 from strads.loops.arguments import BatchArgument, BoundArguments, TableArgument
 from strads.loops.indices import LoopIndices
-from strads.loops.program import LoopProgram, PartChecks
+from strads.loops.program import IndexChecks, LoopProgram
 from strads.loops.python_mode import explain_failure
 
 
@@ -52,10 +52,10 @@ class BatchProgram(LoopProgram):
         plain = {Role.CHECKED: Role.READ, Role.CHECKED_RELAXED: Role.RELAXED}  # the body itself is compiled with checks
         return tuple(plain.get(role, role) for role in self.cast.roles)
 
-    def part_checks(self, bound: BoundArguments, checking: Checking) -> PartChecks:
+    def part_checks(self, bound: BoundArguments, checking: Checking) -> IndexChecks:
         """Return which indices a run checks, of rows too, whose views do not check them."""
         if self._is_checkable is False or self.facts.volatile_reads:
-            return PartChecks(None, frozenset())
+            return IndexChecks(None, frozenset())
         return super().part_checks(bound, checking)
 
     def may_stop_half_way(self, bound: BoundArguments) -> bool:

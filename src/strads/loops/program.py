@@ -49,14 +49,14 @@ class Variant(Enum):
     GUARDS = auto()  # sums that choose rows may be reordered: runs check these rows
 
 
-class PartChecks(NamedTuple):
+class IndexChecks(NamedTuple):
     """The indices within rows and local arrays that a run checks."""
 
     variables: frozenset[Variable] | None  # of the source that are such indices; None: all indices are checked
     tables: frozenset[int]  # arguments T of which it checks the indices after the first of T[i, j]
 
     @classmethod
-    def of(cls, indices: Collection[CheckedIndex]) -> "PartChecks":
+    def of(cls, indices: Collection[CheckedIndex]) -> "IndexChecks":
         """Return the checks of some indices."""
         variables = [index.variable for index in indices if index.variable is not None]
         tables = frozenset(index.table for index in indices if index.table is not None)
@@ -288,7 +288,7 @@ class LoopProgram:
         """
         roles, fastmath = self.live_roles(bound, checking, in_loop_order=in_loop_order), self._fastmath(checking, bound)
         unsigned = self._unsigned(nonnegative)
-        checks = self.part_checks(bound, checking)
+        checks = self.index_checks(bound, checking)
         inputs = kind, roles, checks, self.is_near(checking), unsigned
         key = *inputs, bool(fastmath)
         if key not in self._codes:
@@ -309,7 +309,7 @@ class LoopProgram:
         bound: BoundArguments,
         roles: tuple[Role, ...],
         checking: Checking,
-        checks: PartChecks,
+        checks: IndexChecks,
         unsigned: frozenset[Variable],
     ) -> tuple[Any, tuple[Any | None, ...]]:
         """Return the task over live views, and the constructors of the views."""
@@ -382,17 +382,33 @@ class LoopProgram:
 
     def live_roles(self, bound: BoundArguments, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""
-        fit = self.facts.rows_fit.items() if checking is Checking.ALL else ()
-        key = checking, frozenset(p for p, sizes in fit if bound.fit(sizes)), in_loop_order
+        key = checking, frozenset(self._checked_rows(bound, checking)), in_loop_order
         if key not in self._roles:
-            roles = tuple(role.under(checking, exists=p in key[1]) for p, role in enumerate(self.cast.roles))
+            roles = tuple(role.under(checking, is_bare=p in key[1]) for p, role in enumerate(self.cast.roles))
             self._roles[key] = tuple(role.in_loop_order() for role in roles) if in_loop_order else roles
         return self._roles[key]
 
-    def part_checks(self, bound: BoundArguments, checking: Checking) -> PartChecks:
+    def _checked_rows(self, bound: BoundArguments, checking: Checking) -> dict[int, frozenset[Variable]]:
+        """Return the tables without views that check rows → the indices of rows that the body checks instead."""
+        of_tables = self.facts.row_indices if checking is Checking.ALL else self.facts.volatile_row_indices
+        tables, found = bound.tables(), dict[int, frozenset[Variable]]()
+        for position, indices in of_tables.items():
+            argument = tables.get(position)
+            variables = {i.variable for i in indices if i.fits is None or not bound.fit(i.fits)}
+            if argument is not None and not (argument.ragged or argument.keyed) and None not in variables:
+                found[position] = frozenset(variable for variable in variables if variable is not None)
+        return found
+
+    def index_checks(self, bound: BoundArguments, checking: Checking) -> IndexChecks:
+        """Return which indices a run checks in the body: those of `part_checks`, and those of rows."""
+        checks = self.part_checks(bound, checking)
+        of_rows = frozenset[Variable]().union(*self._checked_rows(bound, checking).values())
+        return checks if checks.variables is None else checks._replace(variables=checks.variables | of_rows)
+
+    def part_checks(self, bound: BoundArguments, checking: Checking) -> IndexChecks:
         """Return which indices within rows and local arrays a run checks: those that reconnaissance has not checked."""
         indices = self.facts.part_indices if checking is Checking.ALL else self.facts.volatile_indices
-        return PartChecks.of([index for index in indices if index.fits is None or not bound.fit(index.fits)])
+        return IndexChecks.of([index for index in indices if index.fits is None or not bound.fit(index.fits)])
 
     def checks_are_cheap(self, bound: BoundArguments, tasks: int) -> bool:
         """Whether a run that checks every access, and so keeps a copy of what it writes, is hardly slower for it.

@@ -21,6 +21,8 @@ class Access:
         What determines whether the access happens.
     number
         Value number of the row index; None for a slice or an array.
+    is_row
+        Whether it is one row, chosen by an integer.
     by_loop_index, by_next_index
         Whether that is the loop index k itself, or k + 1.
     segment
@@ -44,6 +46,7 @@ class Access:
     sources: Sources
     control: Sources
     number: int | None
+    is_row: bool
     by_loop_index: bool
     by_next_index: bool
     segment: int | None

@@ -10,7 +10,7 @@ from strads.bodies.analysis.values import Fits, Given
 
 @dataclass(frozen=True)
 class CheckedIndex:
-    """An index within a row or a local array that may not exist."""
+    """An index of a table, or within a row or a local array, that may not exist."""
 
     variable: Variable | None  # of the source; None if it cannot be checked alone
     table: int | None  # that has further indices T[i, j], of which those after the first are meant
@@ -67,9 +67,8 @@ class BodyAnalysis:
         a run of a loop that it has accepted completes.
     counters
         Written tables to which it only adds integers.
-    rows_fit
-        Tables for which sizes prove that every row the body accesses exists → pairs of sizes of which the first must
-        not be the larger.
+    row_indices, volatile_row_indices
+        Tables → indices of rows that may not exist: all of them, and those of volatile accesses.
     checked_in_loops
         Tables with an access in a loop of the body to a row that may not exist.
     volatile_line
@@ -124,7 +123,8 @@ class BodyAnalysis:
     is_certain: bool
     counters: frozenset[int] = frozenset()
     scattered: frozenset[int] = frozenset()
-    rows_fit: Mapping[int, Fits] = field(default_factory=dict)
+    row_indices: Mapping[int, frozenset[CheckedIndex]] = field(default_factory=dict)
+    volatile_row_indices: Mapping[int, frozenset[CheckedIndex]] = field(default_factory=dict)
     checked_in_loops: frozenset[int] = frozenset()
     volatile_line: int = 0
     certain_share: float = 1.0

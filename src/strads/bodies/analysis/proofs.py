@@ -11,7 +11,7 @@ from strads.bodies.analysis.inlining import Branch, Variable
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.near import near_groups
 from strads.bodies.analysis.outcomes import MOST_SETS, OutcomeSets, UndecidedBranches
-from strads.bodies.analysis.source_indices import checked_indices
+from strads.bodies.analysis.source_indices import checked_indices, row_indices
 from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits, Size, of_contents
 from strads.errors import ArgumentError
 
@@ -88,6 +88,8 @@ class Proofs:
         unchecked = {
             a.argument for a in others if self._is_volatile(a) and not a.exists and not self._is_covered(a, others)
         }
+        accesses = list(effects.accesses)
+        volatile_rows = [a for a in accesses if self._is_volatile(a) and not self._is_covered(a, accesses)]
         checked_in_run = [i for i in effects.inner if self._is_volatile(i) and not self._is_checked_before(i)]
         volatile_parts = any(inner.fits is None for inner in checked_in_run)
         segments = self._segments(unchecked)
@@ -114,7 +116,8 @@ class Proofs:
             allocates=effects.allocates,
             is_short=self._is_short(),
             searches=self._searches(),
-            rows_fit=self._rows_fit(),
+            row_indices=row_indices(self.kinds, accesses, self.body.indexing),
+            volatile_row_indices=row_indices(self.kinds, volatile_rows, self.body.indexing),
             scattered=frozenset(self.written)
             - {access.argument for access in effects.accesses if not access.scattered},
             checked_in_loops=frozenset(
@@ -161,14 +164,6 @@ class Proofs:
             for argument, label in reads
             for loop in self._loops
         )
-
-    def _rows_fit(self) -> dict[int, Fits]:
-        found = dict[int, Fits]()
-        for position in self.kinds:
-            fits = [access.fits for access in self.effects.accesses if access.argument == position]
-            if None not in fits:
-                found[position] = frozenset().union(*(pairs or () for pairs in fits))
-        return found
 
     def _is_volatile(self, access: Access | Decision) -> bool:
         return bool(access.sources & self._changing(access) or access.control & self.undecided)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from strads.bodies.analysis.dataflow import Dataflow
-from strads.bodies.analysis.effects import Decision
+from strads.bodies.analysis.effects import Access, Decision
 from strads.bodies.analysis.facts import CheckedIndex
 from strads.bodies.analysis.inlining import Inlined, Variable, indexed
 from strads.bodies.analysis.values import NOTHING, Given, Magnitude, natural
@@ -61,3 +61,15 @@ def checked_indices(
         for decision in decisions
         if decision.is_index and decision.fits != frozenset()
     )
+
+
+def row_indices(
+    tables: Iterable[int], accesses: Iterable[Access], places: Mapping[tuple[int, int], Variable]
+) -> dict[int, frozenset[CheckedIndex]]:
+    """Return what of some accesses to tables the compiled body checks: rows that may not exist, for each table."""
+    found = {table: set[CheckedIndex]() for table in tables}
+    for access in accesses:
+        if not access.exists:
+            variable = places.get(access.place) if access.is_row else None
+            found[access.argument].add(CheckedIndex(variable, None, access.fits))
+    return {table: frozenset(indices) for table, indices in found.items()}

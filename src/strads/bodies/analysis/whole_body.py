@@ -148,7 +148,10 @@ def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         deciding=all_with(facts.deciding),
         volatile=all_with(facts.volatile),
         volatile_reads=all_with(facts.volatile_reads),
-        rows_fit={p: facts.rows_fit[first] for p, first in enumerate(same) if first in facts.rows_fit},
+        row_indices={p: facts.row_indices[first] for p, first in enumerate(same) if first in facts.row_indices},
+        volatile_row_indices={
+            p: facts.volatile_row_indices[first] for p, first in enumerate(same) if first in facts.volatile_row_indices
+        },
         checked_in_loops=all_with(facts.checked_in_loops),
         part_indices=every(facts.part_indices),
         volatile_indices=every(facts.volatile_indices),

@@ -23,15 +23,21 @@ class Role(Enum):
         """Return the role in a run of the tasks in loop order, which is the order of the tables themselves."""
         return Role.READ if self in (Role.SEGMENTED, Role.OFFSETS) else self
 
-    def under(self, checking: "Checking", *, exists: bool) -> "Role":
-        """Return the role in a run with the given checking; `exists` if every row that is accessed certainly does."""
-        if checking is Checking.ALL and exists:
-            return {Role.GUARDED: Role.WRITTEN, Role.CHECKED: Role.READ}.get(self, self)
-        if checking is Checking.BOUNDS:
-            return Role.CHECKED if self is Role.GUARDED else self
-        if checking is Checking.ALL and self not in (Role.SCALAR, Role.ACCUMULATOR, Role.RANDOM):
-            return Role.CHECKED_RELAXED if self.is_relaxed else Role.CHECKED
-        return self
+    def under(self, checking: "Checking", *, is_bare: bool) -> "Role":
+        """Return the role in a run with the given checking.
+
+        A table `is_bare` if the body itself checks the rows that may not exist: then its view need not.
+        """
+        role = self
+        if checking is Checking.BOUNDS and self is Role.GUARDED:
+            role = Role.CHECKED
+        elif checking is Checking.ALL and self not in (Role.SCALAR, Role.ACCUMULATOR, Role.RANDOM):
+            role = Role.CHECKED_RELAXED if self.is_relaxed else Role.CHECKED
+        if is_bare and role is Role.CHECKED_RELAXED:
+            return Role.RELAXED
+        if is_bare and role is Role.CHECKED:
+            return Role.WRITTEN if self.is_recorded else Role.READ
+        return role
 
     @property
     def is_recorded(self) -> bool:

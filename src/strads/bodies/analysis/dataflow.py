@@ -44,8 +44,8 @@ class Dataflow:
     ----------
     effects
         What the body does.
-    cfg
-        Its control flow.
+    cfg, values
+        Its control flow, and the values of its variables where they are assigned.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Dataflow:
         self.cfg = compute_cfg_from_blocks(self.blocks)
         self._given_turn = given_turn
         self._turns = Turns(self.cfg, blocks)
-        self._values: dict[str, Value] = {}
+        self.values: dict[str, Value] = {}
         self._growths: Counter[str] = Counter()  # of magnitudes of φ nodes
         self._expressions = Expressions(arguments, self.value, memory, numbers)
         self._branches = controlling_branches(self.cfg)
@@ -78,12 +78,12 @@ class Dataflow:
     def run(self) -> None:
         """Iterate until nothing changes."""
         for _ in range(_MOST_PASSES):
-            before = dict(self._values), dict(self._control), self.memory.state()
+            before = dict(self.values), dict(self._control), self.memory.state()
             self.memory.effects = Effects()  # only the last pass sees the final values
             for label in self._order:
                 self._block(label)
             self._update_control()
-            if before == (self._values, self._control, self.memory.state()):
+            if before == (self.values, self._control, self.memory.state()):
                 break
         else:
             block = self.blocks[self._order[0]]
@@ -100,11 +100,11 @@ class Dataflow:
 
     def final(self, name: str) -> Value:
         """Return the value of a variable where it is assigned."""
-        return self._values.get(name, Value())
+        return self.values.get(name, Value())
 
     def _seen_from(self, label: int, name: str) -> Value:
         """Return the value of a variable as seen from a block; after a loop, that of the last iteration."""
-        return self._values.get(name, Value()).with_sources(self._left(name, label))
+        return self.values.get(name, Value()).with_sources(self._left(name, label))
 
     def _left(self, name: str, label: int) -> Sources:
         """What determines in which iteration the loops between the assignment of a variable and a block were left."""
@@ -157,7 +157,7 @@ class Dataflow:
                 value = expressions.value_of(statement.value, name)
             if not self._given_turn:
                 value = value.with_sources(memory.control)
-            self._values[name] = join(self._values.get(name), value)
+            self.values[name] = join(self.values.get(name), value)
         elif isinstance(statement, ir.SetItem | ir.StaticSetItem):
             index = expressions.index_of(statement)
             memory.write(expressions.variable(statement.target), index, expressions.variable(statement.value))
@@ -173,7 +173,7 @@ class Dataflow:
         found: Value | None = None
         sources = NOTHING
         for variable, block in zip(node.incoming_values, node.incoming_blocks, strict=True):
-            if variable is ir.UNDEFINED or variable.name not in self._values:
+            if variable is ir.UNDEFINED or variable.name not in self.values:
                 continue  # not computed yet, or never: Python would raise
             found = join(found, self._seen_from(block, variable.name))
             sources |= self._arrival(block) | self._left(variable.name, self.memory.place[0])
@@ -188,7 +188,7 @@ class Dataflow:
 
         However long that takes to overflow: LLVM computes what a loop adds up without running it.
         """
-        before = magnitude(self._values[name]) if name in self._values else None
+        before = magnitude(self.values[name]) if name in self.values else None
         if before is None or value.magnitude is None or value.magnitude.bits <= before.bits:
             return value
         self._growths[name] += 1

@@ -1,6 +1,7 @@
 """The effects of a body: its accesses to tables, and what determines them."""
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from strads.bodies.analysis.values import NOTHING, Fits, Sources
 
@@ -76,6 +77,9 @@ class Decision:
     is_index: bool = False  # whether bounds checks decide it: an index of an array that may not exist
     by_array: bool = False  # whether that may be an array of indices
     table: int | None = None  # that has further indices, as T[i, j] has, of which only those decide
+
+
+AnyAccess = TypeVar("AnyAccess", Access, Decision)
 
 
 @dataclass

@@ -114,7 +114,7 @@ class _Inliner:
 
     def indices(self, blocks: Mapping[int, Any], function: types.FunctionType) -> dict[str, Variable]:
         """Return the variable of the source for each variable, of `blocks` in SSA form, that is used as an index."""
-        used = [each for block in blocks.values() for statement in block.body for each in _indices_of(statement)]
+        used = [each for block in blocks.values() for statement in block.body for each in indices_of(statement)]
         return {variable.name: self._origin(variable.unversioned_name, function) for variable in used}
 
     def _origin(self, variable: str, function: types.FunctionType) -> Variable:
@@ -175,7 +175,7 @@ def _adapted(statement: Any, parameters: list[str], arguments: Mapping[str, Any]
     return [statement]
 
 
-def _indices_of(statement: Any) -> list[Any]:
+def indices_of(statement: Any) -> list[Any]:
     """Return the variables that a statement uses as an index, or puts into a tuple, which may be one."""
     holder, _ = indexed(statement)
     if holder is not None:

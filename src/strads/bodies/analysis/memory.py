@@ -368,15 +368,12 @@ class Memory:
             return None if locals_of(container) else frozenset()
         found = set()
         for axis, item in enumerate(index.items if index.items is not None else (index,)):
-            size = self.size(container, axis)
-            if axis < first:
-                continue
-            below = item.below
-            if type(item.constant) is int:
-                below = "constant", max(item.constant + 1, -item.constant)
-            if below is None or size is None or item.is_memory or item.is_slice:
-                return None
-            found.add((below, size))
+            if axis >= first:
+                size = self.size(container, axis)
+                below = limit_of(item)
+                if below is None or size is None:
+                    return None
+                found.add((below, size))
         return frozenset(pair for pair in found if pair[0] != pair[1])
 
     def decide(
@@ -462,6 +459,13 @@ class Memory:
             self.effects.arrays |= {part.argument for part in parts(value) if not part.whole and part.depth != 0}
         for item in value.items or ():
             self.escape(item)
+
+
+def limit_of(index: Value) -> Size | None:
+    """Return a size with which an axis is long enough for an index; None if there is none, or it is no integer."""
+    if type(index.constant) is int:
+        return "constant", max(index.constant + 1, -index.constant)
+    return None if index.is_memory or index.is_slice else index.below
 
 
 def _shape_of(index: Value) -> tuple[int, bool, bool]:

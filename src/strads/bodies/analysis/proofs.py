@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from strads.bodies.analysis.dataflow import Dataflow
-from strads.bodies.analysis.effects import Access, Decision, Effects
+from strads.bodies.analysis.effects import Access, AnyAccess, Decision, Effects
 from strads.bodies.analysis.facts import BodyAnalysis
+from strads.bodies.analysis.guarded_indices import with_ranges
 from strads.bodies.analysis.inlining import Branch, Variable
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.near import near_groups
@@ -14,8 +15,6 @@ from strads.bodies.analysis.outcomes import MOST_SETS, OutcomeSets, UndecidedBra
 from strads.bodies.analysis.source_indices import checked_indices, row_indices
 from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits, Size, of_contents
 from strads.errors import ArgumentError
-
-AnyAccess = TypeVar("AnyAccess", Access, Decision)
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Proofs:
         self.body = body
         self._guards_roundings = guards_roundings
         self.kinds = {position: kind for position, kind in enumerate(body.kinds) if kind is not None}
-        self.effects: Effects = dataflow.effects
+        self.effects: Effects = with_ranges(dataflow)
         self.dominators = dataflow.cfg.dominators()
         self._loops = [frozenset(loop.body) for loop in dataflow.cfg.loops().values()]
         self._in_loops = frozenset().union(*self._loops)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from strads.bodies.analysis.dataflow import Dataflow
 from strads.bodies.analysis.effects import Access, Decision
 from strads.bodies.analysis.facts import CheckedIndex
+from strads.bodies.analysis.guarded_indices import natural_indices
 from strads.bodies.analysis.inlining import Inlined, Variable, indexed
 from strads.bodies.analysis.values import NOTHING, Given, Magnitude, natural
 
@@ -15,11 +16,12 @@ def nonnegative_variables(
     """Return the indices that are not negative if what they are computed from is not: see `BodyAnalysis`."""
     effects = flow.effects
     fixed = NOTHING.union(*(a.sources for a in effects.accesses), *(i.sources for i in effects.inner)) - written
+    guarded = natural_indices(flow)
     of_places: dict[Variable, list[Magnitude | None]] = {}
     for name, variable in inlined.indices.items():
         value = flow.final(name)
         is_literal = value.size is not None and value.size[0] == "constant"
-        reason = None if is_literal else natural(value)
+        reason = None if is_literal else natural(value) or (Magnitude() if name in guarded else None)
         if reason is not None and not all(kind in ("index", "axis") or of[0] in fixed for kind, *of in reason.given):
             reason = None
         of_places.setdefault(variable, []).append(reason)

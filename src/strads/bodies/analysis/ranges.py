@@ -1,0 +1,367 @@
+"""Ranges of integers: which indices exist because of the conditions under which they are used, as `if 0 <= i < n`.
+
+A condition holds in the blocks that are only reached by its branch. Bounds are found on demand, from an index back to
+what it is computed from; integers are written as another one plus a constant (compare Bodík et al., ABCD, PLDI 2000).
+Variables are those of the SSA form: between a condition and the blocks in which it holds, they keep their values.
+"""
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from numba.core import ir
+
+from strads.bodies.analysis.values import FLOAT, Fits, Size, Value, of_contents
+
+_DEEPEST, _MOST_STEPS = 10, 300  # bounds of bounds that are followed; of all bounds that are looked at for an index
+_SMALL = 1 << 31  # constants are smaller, so that adding some to the size of an array does not overflow
+_MOST_BITS = 61
+_LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
+_OPPOSITE = {operator.lt: operator.ge, operator.le: operator.gt, operator.gt: operator.le, operator.ge: operator.lt}
+_OPPOSITE |= {operator.eq: operator.ne, operator.ne: operator.eq}
+_MIRRORED = {operator.gt: operator.lt, operator.ge: operator.le}
+
+
+class Assuming(Enum):
+    """What bounds may depend on; the fewer assumptions suffice, the better."""
+
+    NOTHING = auto()
+    SIZES = auto()  # of arrays, and scalars
+    CONTENTS = auto()  # of tables, too
+
+    def allows(self, fits: Fits) -> bool:
+        """Whether these pairs of sizes may be assumed to fit."""
+        if self is Assuming.NOTHING:
+            return not fits
+        return self is Assuming.CONTENTS or all(of_contents(own) is None for own, _ in fits)
+
+
+Place = int | tuple[int, int]  # a block, or an edge between two
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound of an integer, if some sizes fit into others.
+
+    `at`: a number that it is at least; or what it is at most, minus some size.
+    """
+
+    at: int
+    fits: Fits = frozenset()
+
+    def moved(self, by: int, fits: Fits = frozenset()) -> "Bound":
+        """Return the bound of the integer plus a constant."""
+        return Bound(self.at + by, self.fits | fits)
+
+
+@dataclass(frozen=True)
+class Order:
+    """That one variable is less than another (`lt`), at most as large (`le`), or another number (`ne`)."""
+
+    small: str
+    large: str
+    function: Any  # of the module `operator`
+
+
+class Ranges:
+    """Bounds of the integers of a body.
+
+    Parameters
+    ----------
+    blocks, cfg
+        The body in SSA form, and its control flow.
+    values
+        The values of its variables.
+    """
+
+    def __init__(self, blocks: Mapping[int, Any], cfg: Any, values: Mapping[str, Value]):
+        self._blocks, self._cfg, self._values = blocks, cfg, values
+        self._nodes = {s.target.name: (n, s.value) for n, b in blocks.items() for s in b.find_insts(ir.Assign)}
+        self._dominators = cfg.dominators()
+        self._orders: dict[Place, list[Order]] = {}
+        self._assumed: dict[tuple[str, Size | None], Bound] = {}  # of φ nodes: see `_of_phi`
+        self._steps, self._assuming = 0, Assuming.NOTHING  # of the current question: bounds so far
+
+    def fits(self, index: str, place: Place, size: Size) -> Fits | None:
+        """Return the pairs of sizes under which a variable, used in a block, is in `0..size - 1`; None if unknown."""
+        for self._assuming in Assuming:
+            self._steps = 0
+            low, high = self._bound(index, place, None, 0), self._bound(index, place, size, 0)
+            if low is not None and high is not None and low.at >= 0 and high.at < 0:
+                return low.fits | high.fits
+        return None
+
+    def is_natural(self, variable: str, place: Place) -> bool:
+        """Whether an integer variable, used in a block, is certainly not negative."""
+        self._steps, self._assuming = 0, Assuming.NOTHING
+        low = self._bound(variable, place, None, 0)
+        return low is not None and low.at >= 0
+
+    # -- bounds ----------------------------------------------------------------------------------------
+
+    def _bound(self, variable: str, place: Place, size: Size | None, depth: int) -> Bound | None:
+        """Return a lower bound of a variable in a block; with `size`, an upper one relative to that."""
+        self._steps += 1
+        if depth > _DEEPEST or self._steps > _MOST_STEPS:
+            return None
+        variable = self.root(variable)
+        bounds = [self._of_value(variable, size), self._of_definition(variable, place, size, depth + 1)]
+        bounds += self._of_conditions(variable, place, size, depth + 1)
+        best = _tightest([b for b in bounds if b is not None and self._assuming.allows(b.fits)], size)
+        if size is None and best is not None and best.at in self._others(variable, place):
+            return best.moved(1)
+        return best
+
+    def _of_value(self, variable: str, size: Size | None) -> Bound | None:
+        """Return the bound that is known of the value itself."""
+        value, constant = self._value(variable), self._constant(variable)
+        own, below = value.size, value.below
+        if constant is not None:
+            if size is None or size[0] == "constant":
+                return Bound(constant - (0 if size is None else size[1]))
+            return Bound(-1, _pair(("constant", constant + 1), size) if constant >= 0 else frozenset())
+        if size is None:
+            if (own is not None and own[0] in _LENGTHS) or (below is not None and below[0] in _LENGTHS):
+                return Bound(0)
+            return None if below is None else Bound(0, _if_small(below, is_below=True))
+        if own is not None:
+            return Bound(0, _pair(own, size))
+        return None if below is None else Bound(-1, _pair(below, size))
+
+    def _of_definition(self, variable: str, place: Place, size: Size | None, depth: int) -> Bound | None:
+        """Return the bound that follows from how a variable is computed."""
+        node = self._nodes.get(variable, (0, None))[1]
+        if not isinstance(node, ir.Expr):
+            return None
+        if node.op == "phi":
+            return self._of_phi(variable, node, size, depth)
+        if node.op == "pair_first":
+            return self._of_range(node, size, depth)
+        base, added = self._linear(variable)
+        if base != variable:
+            fits, bound = self._may_add(added, base, place, depth), self._bound(base, place, size, depth)
+            return None if fits is None or bound is None else bound.moved(added, fits)
+        if node.op == "call" and len(node.args) == 2 and not node.kws and node.vararg is None:
+            function = self._value(node.func.name).constant
+            if function is min or function is max:
+                either = [self._bound(each.name, place, size, depth) for each in node.args]
+                return (_tightest if (function is max) == (size is None) else _loosest)(either, size)
+        return None
+
+    def _of_range(self, node: Any, size: Size | None, depth: int) -> Bound | None:
+        """Return the bound of the numbers of a range that rises."""
+        home = 0
+        for op in ("iternext", "getiter", "call"):
+            home, node = self._nodes.get(self.root(node.value.name), (0, None))
+            if not isinstance(node, ir.Expr) or node.op != op:
+                return None
+        if self._value(node.func.name).constant is not range or node.kws or node.vararg is not None:
+            return None
+        ends = [argument.name for argument in node.args]
+        if len(ends) == 3 and (self._constant(ends[2]) or 0) <= 0:
+            return None
+        if size is not None:
+            stop = self._bound(ends[min(len(ends), 2) - 1], home, size, depth)
+            return stop and stop.moved(-1)
+        return Bound(0) if len(ends) == 1 else self._bound(ends[0], home, None, depth)
+
+    def _of_phi(self, variable: str, node: Any, size: Size | None, depth: int) -> Bound | None:
+        """Return the bound of what may arrive at a φ node; by induction, if that depends on its own earlier values."""
+        if (variable, size) in self._assumed:
+            return self._assumed[variable, size]
+        if ir.UNDEFINED in node.incoming_values:
+            return None
+        # Values that are computed from the node's own do not count at first; then the result has to suffice for them.
+        guess: Bound | None = Bound(_SMALL if size is None else -_SMALL)
+        for _ in range(3):
+            assert guess is not None
+            self._assumed[variable, size] = guess
+            try:
+                arriving = self._arriving(variable, node)
+                found = _loosest([self._bound(each.name, edge, size, depth) for each, edge in arriving], size)
+            finally:
+                del self._assumed[variable, size]
+            if found is None or abs(found.at) >= _SMALL:
+                return None
+            if found.at >= guess.at if size is None else found.at <= guess.at:
+                return Bound(guess.at, found.fits)
+            guess = found
+        return None
+
+    def _of_conditions(self, variable: str, place: Place, size: Size | None, depth: int) -> Iterator[Bound]:
+        """Yield the bounds that the conditions which hold in a block set."""
+        base, added = self._linear(variable)
+        for order in self._orders_in(place):
+            if order.function is operator.ne:
+                continue
+            near, far = (order.large, order.small) if size is None else (order.small, order.large)
+            other, more = self._linear(near)
+            if other != base:
+                continue
+            # The same expression has the same value; from another one, it follows if neither overflows.
+            differing = (more, added) if more != added else (0, 0)
+            allowed = [self._may_add(constant, base, place, depth) for constant in differing]
+            bound = None if None in allowed else self._bound(far, place, size, depth)
+            if bound is not None:
+                fits = frozenset[tuple[Size, Size]]().union(*(pairs or () for pairs in allowed))
+                is_strict = order.function is operator.lt and self._is_integer(near)
+                yield bound.moved((1 if size is None else -1) * is_strict + added - more, fits)
+
+    def _others(self, variable: str, place: Place) -> set[int | None]:
+        """Return constants that a variable differs from."""
+        orders = [order for order in self._orders_in(place) if order.function is operator.ne]
+        ends = [order.large for order in orders if order.small == variable]
+        return {self._constant(end) for end in ends + [order.small for order in orders if order.large == variable]}
+
+    def _may_add(self, constant: int, variable: str, place: Place, depth: int) -> Fits | None:
+        """Return the pairs of sizes under which the sum of a constant and a variable does not overflow, if known."""
+        if constant < 0:
+            low = self._bound(variable, place, None, depth)
+            if low is not None:
+                return low.fits
+        return self._limit(variable, place) if constant else frozenset()
+
+    def _limit(self, variable: str, place: Place) -> Fits | None:
+        """Return the pairs of sizes under which a variable is as small as the size of an array, if known."""
+        found, node = self._own_limit(variable, place), self._nodes.get(variable, (0, None))[1]
+        if found is not None or not (isinstance(node, ir.Expr) and node.op == "phi"):
+            return found
+        each = [self._own_limit(self.root(arriving.name), edge) for arriving, edge in self._arriving(variable, node)]
+        known = [fits for fits in each if fits is not None]
+        return frozenset[tuple[Size, Size]]().union(*known) if len(known) == len(each) else None
+
+    def _own_limit(self, variable: str, place: Place) -> Fits | None:
+        """Return the same if it follows from the value itself, or from one condition."""
+        value = self._value(variable)
+        magnitude = value.magnitude
+        if magnitude and not magnitude.given | magnitude.limits and magnitude.bits <= _MOST_BITS:
+            return frozenset()
+        orders = self._orders_in(place)
+        ends = [order.large for order in orders if order.small == variable and order.function is not operator.ne]
+        if any(self._constant(end) is not None for end in (variable, *ends)):
+            return frozenset()
+        found = [_if_small(value.below, is_below=True)] if value.below is not None else []
+        sizes = [value.size, *(self._value(self._linear(end)[0]).size for end in ends)]
+        found += [_if_small(size) for size in sizes if size is not None]
+        return min(filter(self._assuming.allows, found), key=len, default=None)
+
+    def _arriving(self, variable: str, node: Any) -> list[tuple[Any, Place]]:
+        """Return the variables that may arrive at a φ node, each with the edge on which it does."""
+        home = self._nodes[variable][0]
+        return [(v, (block, home)) for v, block in zip(node.incoming_values, node.incoming_blocks, strict=True)]
+
+    # -- what variables are ----------------------------------------------------------------------------
+
+    def root(self, variable: str) -> str:
+        """Return the variable that was assigned to this one, directly or through others."""
+        node = self._nodes.get(variable, (0, None))[1]
+        while isinstance(node, ir.Var):
+            variable, node = node.name, self._nodes.get(node.name, (0, None))[1]
+        return variable
+
+    def _value(self, variable: str) -> Value:
+        return self._values.get(variable, Value())
+
+    def _constant(self, variable: str) -> int | None:
+        constant = self._value(variable).constant
+        return constant if type(constant) is int and abs(constant) < _SMALL else None
+
+    def _linear(self, variable: str) -> tuple[str, int]:
+        """Return a variable as another one plus a constant."""
+        added, variable = 0, self.root(variable)
+        while True:
+            node = self._nodes.get(variable, (0, None))[1]
+            if not isinstance(node, ir.Expr) or node.op not in ("binop", "inplace_binop"):
+                return variable, added
+            function = node.fn if node.op == "binop" else node.immutable_fn
+            left, right = self._constant(node.lhs.name), self._constant(node.rhs.name)
+            if function in (operator.add, operator.sub) and right is not None:
+                added += right if function is operator.add else -right
+                variable = self.root(node.lhs.name)
+            elif function is operator.add and left is not None:
+                added, variable = added + left, self.root(node.rhs.name)
+            else:
+                return variable, added
+
+    # -- conditions ------------------------------------------------------------------------------------
+
+    def _orders_in(self, place: Place) -> list[Order]:
+        """Return the orders of variables that hold in a block, or on an edge."""
+        if place not in self._orders:
+            if isinstance(place, int):
+                edges = [(self._before(block), block) for block in sorted(self._dominators.get(place, ()))]
+                found = [order for edge in edges for order in self._orders_on(*edge)]
+            else:
+                found = [*self._orders_in(place[0]), *self._orders_on(*place)]
+            self._orders[place] = found
+        return self._orders[place]
+
+    def _before(self, block: int) -> int | None:
+        """Return the only predecessor of a block; None if there are several, or none."""
+        before = [source for source, _ in self._cfg.predecessors(block)]
+        return before[0] if len(before) == 1 else None
+
+    def _orders_on(self, source: int | None, block: int) -> Iterator[Order]:
+        """Yield the orders by the condition of the branch from one block to another."""
+        last = None if source is None else self._blocks[source].body[-1]
+        if isinstance(last, ir.Branch) and last.truebr != last.falsebr:
+            yield from self._orders_of(last.cond.name, last.truebr == block)
+
+    def _orders_of(self, condition: str, holds: bool) -> Iterator[Order]:
+        """Yield what follows from a condition that holds, or does not."""
+        node = self._nodes.get(self.root(condition), (0, None))[1]
+        if not isinstance(node, ir.Expr):
+            return
+        if node.op == "call" and self._value(node.func.name).constant is bool and len(node.args) == 1:
+            yield from self._orders_of(node.args[0].name, holds)
+        elif node.op == "unary" and node.fn is operator.not_:
+            yield from self._orders_of(node.value.name, not holds)
+        elif node.op == "binop" and node.fn in _OPPOSITE:
+            one, other, function = self.root(node.lhs.name), self.root(node.rhs.name), node.fn
+            are_integers = self._is_integer(one) and self._is_integer(other)
+            if not holds:
+                if not are_integers:
+                    return  # no comparison with NaN holds
+                function = _OPPOSITE[function]
+            if function in _MIRRORED:
+                one, other, function = other, one, _MIRRORED[function]
+            if function is operator.eq:
+                yield Order(one, other, operator.le)
+                yield Order(other, one, operator.le)
+            elif function is not operator.ne or are_integers:
+                yield Order(one, other, function)
+
+    def _is_integer(self, variable: str) -> bool:
+        variable, _ = self._linear(variable)
+        node = self._nodes.get(variable, (0, None))[1]
+        converted = isinstance(node, ir.Expr) and node.op == "call" and self._value(node.func.name).constant is int
+        return converted or FLOAT not in self._value(variable).sources
+
+
+def _pair(own: Size, size: Size) -> Fits:
+    return frozenset() if own == size else frozenset({(own, size)})
+
+
+def _if_small(size: Size, *, is_below: bool = False) -> Fits:
+    """Return the pairs of sizes under which a size is that of an array, or as small."""
+    if size[0] in (*_LENGTHS, "constant"):
+        return frozenset()
+    is_natural = frozenset() if is_below else frozenset({(("constant", 0), size)})
+    return is_natural | {(size, ("constant", 1 << _MOST_BITS))}
+
+
+def _tightest(bounds: Sequence[Bound | None], size: Size | None) -> Bound | None:
+    """Return the tightest of several bounds of a number."""
+    sign = -1 if size is None else 1
+    return min((b for b in bounds if b is not None), key=lambda b: (sign * b.at, len(b.fits)), default=None)
+
+
+def _loosest(bounds: Sequence[Bound | None], size: Size | None) -> Bound | None:
+    """Return the bound of a number that is any of several."""
+    known = [bound for bound in bounds if bound is not None]
+    if len(known) < len(bounds) or not known:
+        return None
+    at = min(b.at for b in known) if size is None else max(b.at for b in known)
+    return Bound(at, frozenset[tuple[Size, Size]]().union(*(b.fits for b in known)))

@@ -1,0 +1,242 @@
+"""Indices that exist because of conditions of the body: what is proved is true, and what is not is checked."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from launching import in_its_own_process
+from serial import run_or_refuse
+
+import strads
+from strads.engine.views.roles import Checking
+from strads.loops.arguments import bind_arguments
+from strads.loops.program import LoopProgram
+
+ROWS, WIDTH = 8, 5
+LARGEST = np.iinfo(np.int64).max
+
+
+def between(k, V, n, G, x):
+    i = V[k] + x[k]
+    if 0 <= i < G.shape[1]:
+        x[k] += G[k, i]
+
+
+def skipped(k, V, n, G, x):
+    i = x[k]
+    if i < 0 or i >= n:
+        return
+    x[k] += G[k, i]
+
+
+def neighbours(k, V, n, G, x):
+    for j in range(G.shape[1]):
+        best = j
+        if j > 0 and G[k, j - 1] < x[k]:
+            best = j - 1
+        if j + 1 < G.shape[1] and G[k, j + 1] < x[k]:
+            best = j + 1
+        x[k] += G[k, best]
+
+
+def clamped(k, V, n, G, x):
+    i = max(0, min(x[k], G.shape[1] - 1))
+    for j in range(max(0, i - 2), min(G.shape[1], i + 3)):
+        x[k] += G[k, j]
+
+
+def largest_of_a_row(k, V, n, G, x):
+    best = 0
+    for j in range(1, G.shape[1]):
+        if G[k, j] > G[k, best] + x[k]:
+            best = j
+    x[k] += best
+    G[k, best] += 1
+
+
+def in_a_while_loop(k, V, n, G, x):
+    i = 0
+    while i < G.shape[1] and G[k, i] != x[k]:
+        i += 1
+    if i < G.shape[1]:
+        x[k] += G[k, i]
+
+
+def down_to_zero(k, V, n, G, x):
+    i = G.shape[1] - 1
+    while i >= 0:
+        x[k] += G[k, i]
+        i -= 1 + (x[k] & 1)
+
+
+def too_far(k, V, n, G, x):
+    i = x[k]
+    if 0 <= i <= G.shape[1]:
+        x[k] += G[k, i]
+
+
+def of_another_axis(k, V, n, G, x):
+    i = x[k]
+    if 0 <= i < len(V):
+        x[k] += G[k, i]
+
+
+def of_an_overflowing_sum(k, V, n, G, x):
+    i = x[k]
+    if i >= 0 and i + 1 < G.shape[1]:
+        x[k] += G[k, i]
+
+
+def changed_since(k, V, n, G, x):
+    i = x[k]
+    if 0 <= i < G.shape[1]:
+        i += V[k]
+        x[k] += G[k, i]
+
+
+def read_again(k, V, n, G, x):
+    if 0 <= x[k] < G.shape[1]:
+        x[k] += V[k]
+        x[k] += G[k, x[k]]
+
+
+def changed_in_a_loop(k, V, n, G, x):
+    i = x[k]
+    if 0 <= i < G.shape[1]:
+        for _ in range(2):
+            x[k] += G[k, i]
+            i += V[k]
+
+
+def either(k, V, n, G, x):
+    i = x[k]
+    if i >= 0 or i < G.shape[1]:
+        x[k] += G[k, i]
+
+
+def not_equal(k, V, n, G, x):
+    for j in range(G.shape[1]):
+        if j != x[k]:
+            x[k] += G[k, j - 1]
+
+
+def after_the_loop(k, V, n, G, x):
+    j = 0
+    while j < G.shape[1]:
+        if x[k] == j:
+            break
+        j += 1
+    x[k] += G[k, j]
+
+
+def one_too_many(k, V, n, G, x):
+    for j in range(G.shape[1] + (x[k] & 1)):
+        x[k] += G[k, j]
+
+
+def steps(k, V, n, G, x):
+    step = 2 - (x[k] & 3)
+    for j in range(0, G.shape[1], step if step != 0 else 1):
+        x[k] += G[k, j]
+
+
+def of_a_scalar(k, V, n, G, x):
+    i = x[k]
+    if i >= 0 and i < n - 1:
+        x[k] += G[k, i + 1]
+
+
+def inner(row, i):
+    if i < 0 or i > len(row) - 1:
+        return 0
+    return row[i]
+
+
+def in_a_helper(k, V, n, G, x):
+    x[k] += inner(G[k], x[k]) + inner(V, x[k] - 1)
+
+
+def rows_too(k, V, n, G, x):
+    i = x[k]
+    if i > 0 and i < len(G):
+        x[k] += G[i - 1, 0]
+        V[i] += 1
+
+
+def of_a_local(k, V, n, G, x):
+    counts = np.zeros(WIDTH, np.int64)
+    i = x[k]
+    if 0 <= i < len(counts):
+        counts[i] += 1
+        if i != 0:
+            counts[i - 1] += 2
+    x[k] += counts[0] + counts[WIDTH - 1]
+
+
+PROVED = [between, neighbours, clamped, largest_of_a_row, in_a_while_loop, in_a_helper, rows_too, of_a_local]
+DOUBTFUL = [skipped, down_to_zero, too_far, of_another_axis, of_an_overflowing_sum, changed_since, read_again]
+DOUBTFUL += [changed_in_a_loop, either, not_equal, after_the_loop, one_too_many, steps, of_a_scalar]
+_scalars = st.sampled_from([WIDTH, 0, 2, -LARGEST - 1])
+_numbers = st.lists(
+    st.integers(-WIDTH - 2, WIDTH + 2) | st.sampled_from([LARGEST, -LARGEST, -LARGEST - 1, LARGEST - 1]),
+    min_size=ROWS,
+    max_size=ROWS,
+)
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("order", ["any", "sequential"])
+@pytest.mark.parametrize("body", [*PROVED, *DOUBTFUL])
+@in_its_own_process(120)
+def test_guarded_indices(body, order):
+    rng = np.random.default_rng(0)
+
+    @settings(max_examples=25)
+    @given(
+        st.lists(st.tuples(_numbers, _numbers, st.sampled_from([WIDTH, 0, 2, -LARGEST - 1])), min_size=1, max_size=3)
+    )
+    def check(calls):
+        G = strads.dvector(rng.integers(0, 3, (ROWS, WIDTH)))
+        V, x = strads.dvector.zeros(ROWS, "i8"), strads.dvector.zeros(ROWS, "i8")
+        with np.errstate(over="ignore"):
+            for added, numbers, n in calls:
+                V[:], x[:] = np.array(added), np.array(numbers)
+                error = run_or_refuse(ROWS, body, V, n, G, x, order=order)
+                assert error is None or isinstance(error, strads.BodyIndexError)
+                assert error is None or body not in PROVED
+
+    check()
+
+
+def unproved(body, n=WIDTH):
+    """Return the variables that a run checks within rows."""
+    G = strads.dvector.zeros((ROWS, WIDTH), "i8")
+    V, x = strads.dvector.zeros(ROWS, "i8"), strads.dvector.zeros(ROWS, "i8")
+    bound = bind_arguments(body, (V, n, G, x))
+    return LoopProgram(body, bound, fastmath=True).part_checks(bound, Checking.ALL)
+
+
+def test_what_is_proved():
+    for body in PROVED:
+        assert not unproved(body), body.__name__
+    assert not unproved(skipped)
+    assert unproved(skipped, WIDTH + 1)
+    assert not unproved(of_a_scalar)
+    assert unproved(of_a_scalar, -LARGEST - 1)
+
+
+def test_what_is_not_proved():
+    for body in DOUBTFUL:
+        assert unproved(body) or body in (skipped, of_a_scalar, not_equal), body.__name__
+
+
+def nan(k, V, x):
+    if not V[k] > 3.0 and not V[k] < 0.0:
+        x[k] += x[int(V[k])]
+
+
+def test_no_comparison_with_nan_holds():
+    V, x = strads.dvector(np.array([1.0, np.nan, 2.0, 0.0])), strads.dvector.zeros(4)
+    bound = bind_arguments(nan, (V, x))
+    assert LoopProgram(nan, bound, fastmath=True).facts.volatile_row_indices[1] == frozenset()
+    assert any(index.fits is None for index in LoopProgram(nan, bound, fastmath=True).facts.row_indices[1])

@@ -1,7 +1,7 @@
 """The table, map and memory behind each argument of a loop, and marking those that a loop has changed."""
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,8 @@ def array_key(array: NDArray[Any]) -> tuple[Any, ...]:
 def integer_range(table: dvector, field: str | None = None) -> tuple[int, int] | None:
     """Return the smallest and the largest of a table's integers, or of those of a field; None if they are no integers.
 
-    They are found again once the table is written. Of no integers the range is 0, −1.
+    They are found again once the table is written, unless the loop that wrote it is known to keep to a range, which may
+    be larger. Of no integers the range is 0, −1.
     """
     known = _ranges.setdefault(table, {})
     if field not in known or known[field][0] != table.version:
@@ -57,6 +58,14 @@ def integer_range(table: dvector, field: str | None = None) -> tuple[int, int] |
             return None
         known[field] = table.version, found
     return known[field][1]
+
+
+def keep_limits(arguments: Sequence[Any], limits: Mapping[tuple[int, str | None], int]) -> None:
+    """Note what a loop is known to have left: integers in `0..limit - 1`, by position of the table and field."""
+    for (position, field), limit in limits.items():
+        table = table_of(arguments[position])
+        if table is not None:
+            _ranges.setdefault(table, {})[field] = table.version, (0, limit - 1)
 
 
 def range_of(values: NDArray[Any], field: str | None = None) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from strads.bodies.analysis import Field, TableKind
-from strads.bodies.analysis.sizes import all_fit
+from strads.bodies.analysis.sizes import all_fit, value_of
 from strads.bodies.analysis.values import Size
 from strads.bodies.functions import parameter_names
 from strads.dds import (
@@ -31,6 +31,7 @@ from strads.dds.ragged import read_only
 from strads.engine.views.keyed import Keyed
 from strads.engine.views.kinds import MOST_AXES
 from strads.errors import ArgumentError
+from strads.loops.indices import LoopIndices
 from strads.rng.numbers import RandomNumbers
 
 Storage = NDArray[Any] | RaggedArray
@@ -219,6 +220,7 @@ class BoundArguments:
     float_dtype: np.dtype[Any]  # of Python floats, among the arguments and in the body
     overlaps: tuple[tuple[int, int], ...] = ()  # arguments that share memory, but are not the same table
     has_values: bool = False  # whether tables have all their values here
+    indices: LoopIndices | None = None  # of the loop
 
     @property
     def type_key(self) -> tuple[Any, ...]:
@@ -263,7 +265,12 @@ class BoundArguments:
 
     def fit(self, pairs: Collection[tuple[Size, Size]]) -> bool:
         """Whether the first size of each pair is at most the second."""
-        return all_fit(pairs, self.tables(), self.scalars(), has_values=self.has_values)
+        bounds = None if self.indices is None else self.indices.bounds()
+        return all_fit(pairs, self.tables(), self.scalars(), bounds, has_values=self.has_values)
+
+    def size(self, size: Size) -> int | None:
+        """Return the value of a size that is not that of contents; None if it has none."""
+        return value_of(size, self.tables(), self.scalars())
 
     def random(self) -> frozenset[int]:
         """Positions of random numbers."""

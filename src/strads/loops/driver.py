@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from strads.bodies.functions import fingerprint
 from strads.cluster import Cluster
 from strads.dds import Accumulator, Readonly, Relaxed, at_start, dvector
-from strads.dds.arguments import map_of, mark_written, overlaps, table_of
+from strads.dds.arguments import keep_limits, map_of, mark_written, overlaps, table_of
 from strads.dds.sent_functions import sent_to
 from strads.engine.plans.executor import zero_totals
 from strads.errors import AccessPatternError, BodyIndexError, BodyKeyError, NodeFailure
@@ -174,6 +174,7 @@ def _execute(call: _Call, kept: _KeptLoop, is_new: bool) -> LoopStatistics:
     if any(result.has_moved for result in results):
         kept.failed |= _Failed.LEFT_ROWS
     add_sums(call.arguments, facts.plan.jobs, results)
+    keep_limits(call.arguments, results[0].limits)
     copied = max(result.copy_seconds for result in results) if is_new else 0.0
     return LoopStatistics(
         tasks=len(call.indices),

@@ -1,5 +1,6 @@
 """The index space of a loop: a range, or an array of indices."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,9 +78,13 @@ class LoopIndices:
         if len(self) == 0:
             return 0, -1
         if not self.is_range:
-            return int(self.values.min()), int(self.values.max())
+            return self._bounds_of_values
         first, last = self[0], self[len(self) - 1]
         return min(first, last), max(first, last)
+
+    @cached_property
+    def _bounds_of_values(self) -> tuple[int, int]:
+        return int(self.values.min()), int(self.values.max())
 
     def at(self, positions: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the indices at the given positions; shares memory with them if possible."""

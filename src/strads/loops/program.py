@@ -431,6 +431,37 @@ class LoopProgram:
         """Whether runs give the same bits whichever accesses they check: checks may change the order of roundings."""
         return not self._may_reorder or not (bound.has_floats or self.facts.rounding_decides)
 
+    def is_proved(self, bound: BoundArguments) -> bool:
+        """Whether a run is certain to complete even if nothing has been recorded."""
+        return self.facts.proof is not None and bound.fit(self.facts.proof)
+
+    def gains_from_checks(self, bound: BoundArguments) -> bool:
+        """Whether a run of one job does less if the indices have been checked beforehand.
+
+        Otherwise it is certain to complete in any case, or it checks the same indices and keeps a copy in both cases.
+        """
+        if self.facts.rounding_decides:
+            return True
+        if self.is_proved(bound):
+            return False
+        every, volatile = Checking.ALL, Checking.BOUNDS
+        views = {p for p, a in bound.tables().items() if not a.ragged}
+        of_all, of_volatile = (
+            {p for p in views if roles[p] in (Role.CHECKED, Role.CHECKED_RELAXED)}
+            for roles in (self.live_roles(bound, every), self.live_roles(bound, volatile))
+        )
+        same = of_all == of_volatile and self.index_checks(bound, every) == self.index_checks(bound, volatile)
+        return not same or self.is_certain(bound)
+
+    def lasting_limits(self, bound: BoundArguments) -> dict[tuple[int, str | None], int]:
+        """Return what integers of written tables are below, before a run and so after it, by table and field."""
+        found = dict[tuple[int, str | None], int]()
+        for (own, size), fits in self.facts.lasting.items():
+            limit = bound.size(size) if bound.fit(fits) else None
+            if limit is not None:
+                found[own[1], own[2]] = min(limit, found.get((own[1], own[2]), limit))
+        return found
+
     def is_certain(self, bound: BoundArguments) -> bool:
         """Whether a run of a loop that reconnaissance has accepted is certain to complete."""
         return self.facts.is_certain and bound.fit(self.facts.volatile_fits)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from strads.bodies.analysis.values import NOTHING, Fits, Sources
+from strads.bodies.analysis.values import NOTHING, Fits, Size, Sources
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,11 @@ class Effects:
         Conditions of `while` loops.
     raises
         Exceptions that the body raises itself.
-    writes
-        Argument → first line that certainly writes it.
+    writes, stores
+        Argument → first line that certainly writes it; → the statements that do.
+    lasting
+        Pairs of sizes, of which the first is that of the contents of a written table → pairs under which they still fit
+        after the loop.
     doubtful
         Arguments that an operation without a rule may write.
     escapes
@@ -115,6 +118,8 @@ class Effects:
     loops: Sources = NOTHING
     raises: Sources = NOTHING
     writes: dict[int, int] = field(default_factory=dict)
+    stores: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
+    lasting: dict[tuple[Size, Size], Fits] = field(default_factory=dict)
     doubtful: set[int] = field(default_factory=set)
     escapes: set[int] = field(default_factory=set)
     arrays: set[int] = field(default_factory=set)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from strads.bodies.analysis.inlining import Variable
 from strads.bodies.analysis.outcomes import Outcomes
-from strads.bodies.analysis.values import Fits, Given
+from strads.bodies.analysis.values import Fits, Given, Size
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,12 @@ class BodyAnalysis:
         Written tables to which it only adds integers.
     row_indices, volatile_row_indices
         Tables → indices of rows that may not exist: all of them, and those of volatile accesses.
+    proof
+        Pairs of sizes of which the first must not be the larger: then a run completes, whatever it reads. None if it
+        may not: an index may not exist, or it may wait, or raise.
+    lasting
+        Pairs of sizes, of which the first is that of the contents of a written table → pairs under which they still fit
+        after the loop.
     checked_in_loops
         Tables with an access in a loop of the body to a row that may not exist.
     volatile_line
@@ -125,6 +131,8 @@ class BodyAnalysis:
     scattered: frozenset[int] = frozenset()
     row_indices: Mapping[int, frozenset[CheckedIndex]] = field(default_factory=dict)
     volatile_row_indices: Mapping[int, frozenset[CheckedIndex]] = field(default_factory=dict)
+    proof: Fits | None = None
+    lasting: Mapping[tuple[Size, Size], Fits] = field(default_factory=dict)
     checked_in_loops: frozenset[int] = frozenset()
     volatile_line: int = 0
     certain_share: float = 1.0

@@ -1,4 +1,4 @@
-"""Indices that exist because of the conditions under which the body uses them."""
+"""Indices that exist because of the conditions under which the body uses them, or of what it writes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,24 +7,33 @@ from typing import Any
 from numba.core import ir
 
 from strads.bodies.analysis.dataflow import Dataflow
-from strads.bodies.analysis.effects import AnyAccess, Effects
+from strads.bodies.analysis.effects import Access, AnyAccess, Decision, Effects
 from strads.bodies.analysis.inlining import indexed, indices_of
 from strads.bodies.analysis.memory import limit_of
 from strads.bodies.analysis.ranges import Ranges
 from strads.bodies.analysis.values import Fits, Size, Value, of_contents
 
 
-def with_ranges(flow: Dataflow) -> Effects:
-    """Return the effects of a body, with what `Ranges` proves of indices of which nothing is known otherwise."""
-    guarded = _Guarded(flow)
+def with_ranges(flow: Dataflow, *, adds_up: bool) -> Effects:
+    """Return the effects of a body, with what `Ranges` proves of indices of which nothing is known otherwise.
+
+    Parameters
+    ----------
+    flow
+        The analysed body. That an index is in a range may depend on contents of tables which the body writes only if
+        what it writes is in this range, too: then that of the contents before the loop lasts.
+    adds_up
+        Whether changes of copies of the written tables are added up, so that nothing is known of the sums.
+    """
+    guarded = _Guarded(flow, adds_up)
     accesses = {guarded.proved(a, 0, 1) if a.is_row else a for a in flow.effects.accesses}
     inner = {guarded.proved(i, 0 if i.table is None else 1, None) if i.is_index else i for i in flow.effects.inner}
-    return replace(flow.effects, accesses=accesses, inner=inner)
+    return replace(flow.effects, accesses=accesses, inner=inner, lasting=guarded.lasting_pairs([*accesses, *inner]))
 
 
 def natural_indices(flow: Dataflow) -> set[str]:
     """Return the variables that are not negative wherever they are used as indices."""
-    ranges = Ranges(flow.blocks, flow.cfg, flow.values)
+    ranges = Ranges(flow.blocks, flow.cfg, flow.values, flow.memory.kinds)
     used = [(v.name, label) for label, block in flow.blocks.items() for s in block.body for v in indices_of(s)]
     negative = {name for name, label in used if not ranges.is_natural(name, label)}
     return {name for name, _ in used} - negative
@@ -33,9 +42,12 @@ def natural_indices(flow: Dataflow) -> set[str]:
 class _Guarded:
     """The indices of one body."""
 
-    def __init__(self, flow: Dataflow):
+    def __init__(self, flow: Dataflow, adds_up: bool):
         self._flow = flow
-        self._ranges = Ranges(flow.blocks, flow.cfg, flow.values)
+        kinds, effects = flow.memory.kinds, flow.effects
+        relaxed = {position for position in effects.writes if adds_up or kinds[position].relaxed}
+        self._changing = relaxed | effects.doubtful
+        self._ranges = Ranges(flow.blocks, flow.cfg, flow.values, flow.memory.kinds)
         self._tuples = {
             statement.target.name: statement.value.items
             for block in flow.blocks.values()
@@ -47,14 +59,55 @@ class _Guarded:
         """Return an access or decision with the sizes that prove it, for the axes of the index from `first` on."""
         if place.fits is not None and not _by_contents(place.fits):
             return place
+        known = None if place.fits is None else self._lasting(place.fits)
         label, number = place.place
         holder, container = indexed(self._flow.blocks[label].body[number])
-        if holder is None:
-            return place
-        items = self._tuples.get(self._ranges.root(holder.index.name), [holder.index])
-        fits = self._fits(self._flow.final(container.name), items, range(len(items))[first:end], label)
-        is_better = fits is not None and (place.fits is None or not _by_contents(fits))
-        return replace(place, fits=fits) if is_better else place
+        if holder is not None:
+            items = self._tuples.get(self._ranges.root(holder.index.name), [holder.index])
+            fits = self._fits(self._flow.final(container.name), items, range(len(items))[first:end], label)
+            fits = None if fits is None else self._lasting(fits)
+            if known is None or (fits is not None and not _by_contents(fits)):
+                known = fits
+        return replace(place, fits=known)
+
+    def _lasting(self, fits: Fits) -> Fits | None:
+        """Return pairs of sizes with those under which they last throughout the loop; None if they may not."""
+        found, waiting = set(fits), list(fits)
+        while waiting:
+            own, size = waiting.pop()
+            table = of_contents(own)
+            if table in self._changing:
+                return None
+            stores = self._flow.effects.stores.get(table, ()) if table is not None else ()
+            if stores and own[0] not in ("above", "top"):
+                return None
+            needed = {(size, ("capacity", *own[1:]))} if stores else set[tuple[Size, Size]]()
+            for label, number in stores:
+                least, stored = self._stored(label, number, size) or (0, None)
+                if stored is None or (least < 0 and own[0] == "above"):
+                    return None
+                needed |= stored | ({(("constant", -least), ("depth", *own[1:]))} if least < 0 else set())
+            waiting += needed - found
+            found |= needed
+        return frozenset(found)
+
+    def lasting_pairs(self, places: Sequence[Access | Decision]) -> dict[tuple[Size, Size], Fits]:
+        """Return `Effects.lasting`, of the pairs that some places need."""
+        stores = self._flow.effects.stores
+        pairs = {
+            pair for place in places for pair in place.fits or () if pair[0][0] == "above" and pair[0][1] in stores
+        }
+        found = {pair: self._lasting(frozenset({pair})) for pair in pairs}
+        return {pair: fits for pair, fits in found.items() if fits is not None}
+
+    def _stored(self, label: int, number: int, size: Size) -> tuple[int, Fits] | None:
+        """Return what `Ranges.between` does for the number that a statement stores."""
+        statement = self._flow.blocks[label].body[number]
+        if not isinstance(statement, ir.SetItem | ir.StaticSetItem | ir.SetAttr):
+            return None
+        value = self._flow.final(statement.value.name)
+        is_number = not (value.is_memory or value.items) and self._ranges.is_integer(statement.value.name)
+        return self._ranges.between(statement.value.name, label, size) if is_number else None
 
     def _fits(self, container: Value, items: Sequence[Any], axes: Sequence[int], label: int) -> Fits | None:
         found = set[tuple[Size, Size]]()

@@ -30,3 +30,8 @@ class TableKind:
     def field(self, name: str) -> Field | None:
         """Return a field of the records."""
         return next((field for field in self.fields if field.name == name), None)
+
+    def holds_floats(self, field: str | None) -> bool:
+        """Whether its values, or those of a field of its records, may be floats."""
+        found = None if field is None else self.field(field)
+        return self.floating if field is None else found is None or found.floating

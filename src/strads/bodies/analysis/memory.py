@@ -295,7 +295,7 @@ class Memory:
     def write(self, container: Value, index: Value, value: Value) -> None:
         """Process `container[index] = value`."""
         for part in parts(container):
-            self.effects.writes.setdefault(part.argument, self.line)
+            self._store(part.argument)
             self.access(part, container, index, write=True)
         if value.is_memory and self.depth(container) != 1:  # an array whose shape may differ from that of the row
             is_row = index.items is None and not index.is_slice and (self.depth(container), self.depth(value)) == (2, 1)
@@ -306,10 +306,14 @@ class Memory:
             self.decide(index, self.length(container), container, self._fit(index, container), is_index=True)
             self.put(container, value.with_sources(self.sources(index)), resizes=False)
 
+    def _store(self, argument: int) -> None:
+        self.effects.writes.setdefault(argument, self.line)
+        self.effects.stores.setdefault(argument, set()).add(self.place)
+
     def overwrite(self, target: Value, sources: Sources) -> None:
         """Write to an array as a whole, as `out=` and `+=` do."""
         for part in parts(target):
-            self.effects.writes.setdefault(part.argument, self.line)
+            self._store(part.argument)
             self.access(part, target, Value(is_slice=True), write=True)
         self.put(target, Value(sources=sources), resizes=False)
 

@@ -13,7 +13,7 @@ from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.near import near_groups
 from strads.bodies.analysis.outcomes import MOST_SETS, OutcomeSets, UndecidedBranches
 from strads.bodies.analysis.source_indices import checked_indices, row_indices
-from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits, Size, of_contents
+from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits
 from strads.errors import ArgumentError
 
 
@@ -31,6 +31,8 @@ class LoopBody:
         Arguments that are random numbers.
     only_read_rows
         Places at which rows are held in variables and clearly only read.
+    adds_up
+        Whether changes of written tables are added up, as they are in `sync_for`.
     indexing
         Places that index, with the variable of the source that is the index: see `checkable_places`.
     """
@@ -39,6 +41,7 @@ class LoopBody:
     kinds: Sequence[TableKind | None]
     random: frozenset[int]
     only_read_rows: Collection[tuple[int, int]]
+    adds_up: bool
     indexing: Mapping[tuple[int, int], Variable]
 
 
@@ -49,7 +52,7 @@ class Proofs:
         self.body = body
         self._guards_roundings = guards_roundings
         self.kinds = {position: kind for position, kind in enumerate(body.kinds) if kind is not None}
-        self.effects: Effects = with_ranges(dataflow)
+        self.effects: Effects = with_ranges(dataflow, adds_up=body.adds_up)
         self.dominators = dataflow.cfg.dominators()
         self._loops = [frozenset(loop.body) for loop in dataflow.cfg.loops().values()]
         self._in_loops = frozenset().union(*self._loops)
@@ -66,8 +69,7 @@ class Proofs:
         self.near, self.weights = near_groups(body.function, self.effects, self.conflicting, self.kinds)
         self.effects = replace(
             self.effects,
-            accesses={self._with_lasting_fits(a) for a in self.effects.accesses if not self._is_near(a)},
-            inner=set(map(self._with_lasting_fits, self.effects.inner)),
+            accesses={access for access in self.effects.accesses if not self._is_near(access)},
         )
 
     def facts(self) -> BodyAnalysis:
@@ -119,6 +121,8 @@ class Proofs:
             volatile_row_indices=row_indices(self.kinds, volatile_rows, self.body.indexing),
             scattered=frozenset(self.written)
             - {access.argument for access in effects.accesses if not access.scattered},
+            proof=self._proof(),
+            lasting=effects.lasting,
             checked_in_loops=frozenset(
                 access.argument
                 for access in effects.accesses
@@ -131,13 +135,6 @@ class Proofs:
             weights=self.weights,
             guards_roundings=self._guards_roundings,
         )
-
-    def _with_lasting_fits(self, place: AnyAccess) -> AnyAccess:
-        """Return an access or a decision that does not rely on the content of a table that the loop changes."""
-        return replace(place, fits=None) if any(map(self._is_changing, place.fits or ())) else place
-
-    def _is_changing(self, sizes: tuple[Size, Size]) -> bool:
-        return any(of_contents(size) in self.written for size in sizes)
 
     def _is_near(self, access: Access) -> bool:
         """Whether the job certainly owns the row, because `near` has drawn it."""
@@ -163,6 +160,13 @@ class Proofs:
             for argument, label in reads
             for loop in self._loops
         )
+
+    def _proof(self) -> Fits | None:
+        effects = self.effects
+        fits = [access.fits for access in effects.accesses] + [decision.fits for decision in effects.inner]
+        if None in fits or effects.loops or effects.raises or effects.doubtful or effects.near:
+            return None
+        return frozenset().union(*(pairs or () for pairs in fits))
 
     def _is_volatile(self, access: Access | Decision) -> bool:
         return bool(access.sources & self._changing(access) or access.control & self.undecided)

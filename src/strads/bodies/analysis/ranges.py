@@ -13,11 +13,13 @@ from typing import Any
 
 from numba.core import ir
 
+from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.values import FLOAT, Fits, Size, Value, of_contents
 
 _DEEPEST, _MOST_STEPS = 10, 300  # bounds of bounds that are followed; of all bounds that are looked at for an index
 _SMALL = 1 << 31  # constants are smaller, so that adding some to the size of an array does not overflow
 _MOST_BITS = 61
+_SMALL_SIZE: Size = ("constant", 1 << _MOST_BITS)
 _LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
 _OPPOSITE = {operator.lt: operator.ge, operator.le: operator.gt, operator.gt: operator.le, operator.ge: operator.lt}
 _OPPOSITE |= {operator.eq: operator.ne, operator.ne: operator.eq}
@@ -74,10 +76,14 @@ class Ranges:
         The body in SSA form, and its control flow.
     values
         The values of its variables.
+    kinds
+        The kinds of its tables.
     """
 
-    def __init__(self, blocks: Mapping[int, Any], cfg: Any, values: Mapping[str, Value]):
-        self._blocks, self._cfg, self._values = blocks, cfg, values
+    def __init__(
+        self, blocks: Mapping[int, Any], cfg: Any, values: Mapping[str, Value], kinds: Mapping[int, TableKind]
+    ):
+        self._blocks, self._cfg, self._values, self._kinds = blocks, cfg, values, kinds
         self._nodes = {s.target.name: (n, s.value) for n, b in blocks.items() for s in b.find_insts(ir.Assign)}
         self._dominators = cfg.dominators()
         self._orders: dict[Place, list[Order]] = {}
@@ -86,12 +92,21 @@ class Ranges:
 
     def fits(self, index: str, place: Place, size: Size) -> Fits | None:
         """Return the pairs of sizes under which a variable, used in a block, is in `0..size - 1`; None if unknown."""
+        found = self.between(index, place, size)
+        return None if found is None or found[0] < 0 else found[1]
+
+    def between(self, variable: str, place: Place, size: Size) -> tuple[int, Fits] | None:
+        """Return a number that a variable is at least, if it is below a size, and the pairs of sizes for that.
+
+        It is 0, if that is known of the variable.
+        """
+        best = None
         for self._assuming in Assuming:
             self._steps = 0
-            low, high = self._bound(index, place, None, 0), self._bound(index, place, size, 0)
-            if low is not None and high is not None and low.at >= 0 and high.at < 0:
-                return low.fits | high.fits
-        return None
+            low, high = self._bound(variable, place, None, 0), self._bound(variable, place, size, 0)
+            if low is not None and high is not None and high.at < 0 and (best is None or low.at >= 0 > best[0]):
+                best = min(low.at, 0), _minimal(low.fits | high.fits)
+        return best
 
     def is_natural(self, variable: str, place: Place) -> bool:
         """Whether an integer variable, used in a block, is certainly not negative."""
@@ -123,12 +138,17 @@ class Ranges:
                 return Bound(constant - (0 if size is None else size[1]))
             return Bound(-1, _pair(("constant", constant + 1), size) if constant >= 0 else frozenset())
         if size is None:
-            if (own is not None and own[0] in _LENGTHS) or (below is not None and below[0] in _LENGTHS):
+            if own is not None and own[0] in _LENGTHS:  # it is mostly not 0
+                fits = frozenset({(("constant", 1), own)})
+                return Bound(1, fits) if self._assuming.allows(fits) else Bound(0)
+            if below is not None and below[0] in _LENGTHS:
                 return Bound(0)
             return None if below is None else Bound(0, _if_small(below, is_below=True))
         if own is not None:
             return Bound(0, _pair(own, size))
-        return None if below is None else Bound(-1, _pair(below, size))
+        if below is None:
+            return None
+        return Bound(-1, _pair(("top", *below[1:]) if below[0] == "above" else below, size))
 
     def _of_definition(self, variable: str, place: Place, size: Size | None, depth: int) -> Bound | None:
         """Return the bound that follows from how a variable is computed."""
@@ -151,21 +171,31 @@ class Ranges:
         return None
 
     def _of_range(self, node: Any, size: Size | None, depth: int) -> Bound | None:
-        """Return the bound of the numbers of a range that rises."""
+        """Return the bound of the numbers of a range."""
+        home, call = self._range_call(node)
+        if call is None:
+            return None
+        first, stop, step = None, call.args[0].name, 1
+        if len(call.args) > 1:
+            first, stop = stop, call.args[1].name
+        if len(call.args) > 2:
+            step = self._constant(call.args[2].name) or 0
+        if step == 0:
+            return None
+        if (step > 0) == (size is None):
+            return Bound(0) if first is None else self._bound(first, home, size, depth)
+        end = self._bound(stop, home, size, depth)
+        return None if end is None else end.moved(-1 if step > 0 else 1)
+
+    def _range_call(self, node: Any) -> tuple[int, Any]:
+        """Return the call of `range` that an element is taken from, and its block; None for other elements."""
         home = 0
         for op in ("iternext", "getiter", "call"):
             home, node = self._nodes.get(self.root(node.value.name), (0, None))
             if not isinstance(node, ir.Expr) or node.op != op:
-                return None
-        if self._value(node.func.name).constant is not range or node.kws or node.vararg is not None:
-            return None
-        ends = [argument.name for argument in node.args]
-        if len(ends) == 3 and (self._constant(ends[2]) or 0) <= 0:
-            return None
-        if size is not None:
-            stop = self._bound(ends[min(len(ends), 2) - 1], home, size, depth)
-            return stop and stop.moved(-1)
-        return Bound(0) if len(ends) == 1 else self._bound(ends[0], home, None, depth)
+                return home, None
+        is_range = self._value(node.func.name).constant is range and not node.kws and node.vararg is None
+        return home, node if is_range else None
 
     def _of_phi(self, variable: str, node: Any, size: Size | None, depth: int) -> Bound | None:
         """Return the bound of what may arrive at a φ node; by induction, if that depends on its own earlier values."""
@@ -206,7 +236,7 @@ class Ranges:
             bound = None if None in allowed else self._bound(far, place, size, depth)
             if bound is not None:
                 fits = frozenset[tuple[Size, Size]]().union(*(pairs or () for pairs in allowed))
-                is_strict = order.function is operator.lt and self._is_integer(near)
+                is_strict = order.function is operator.lt and self.is_integer(near)
                 yield bound.moved((1 if size is None else -1) * is_strict + added - more, fits)
 
     def _others(self, variable: str, place: Place) -> set[int | None]:
@@ -320,7 +350,7 @@ class Ranges:
             yield from self._orders_of(node.value.name, not holds)
         elif node.op == "binop" and node.fn in _OPPOSITE:
             one, other, function = self.root(node.lhs.name), self.root(node.rhs.name), node.fn
-            are_integers = self._is_integer(one) and self._is_integer(other)
+            are_integers = self.is_integer(one) and self.is_integer(other)
             if not holds:
                 if not are_integers:
                     return  # no comparison with NaN holds
@@ -333,11 +363,21 @@ class Ranges:
             elif function is not operator.ne or are_integers:
                 yield Order(one, other, function)
 
-    def _is_integer(self, variable: str) -> bool:
+    def is_integer(self, variable: str, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether a number is certainly no float."""
         variable, _ = self._linear(variable)
-        node = self._nodes.get(variable, (0, None))[1]
-        converted = isinstance(node, ir.Expr) and node.op == "call" and self._value(node.func.name).constant is int
-        return converted or FLOAT not in self._value(variable).sources
+        value, node = self._value(variable), self._nodes.get(variable, (0, None))[1]
+        if FLOAT not in value.sources or value.size is not None or variable in seen:
+            return True
+        if not isinstance(node, ir.Expr):
+            return False
+        if node.op == "phi" and ir.UNDEFINED not in node.incoming_values:
+            return all(self.is_integer(each.name, seen | {variable}) for each in node.incoming_values)
+        if node.op in ("getitem", "static_getitem") and value.below is not None and value.below[0] == "above":
+            return not self._kinds[value.below[1]].holds_floats(value.below[2])
+        if node.op == "call":
+            return self._value(node.func.name).constant is int
+        return node.op == "pair_first" and self._range_call(node)[1] is not None
 
 
 def _pair(own: Size, size: Size) -> Fits:
@@ -349,7 +389,15 @@ def _if_small(size: Size, *, is_below: bool = False) -> Fits:
     if size[0] in (*_LENGTHS, "constant"):
         return frozenset()
     is_natural = frozenset() if is_below else frozenset({(("constant", 0), size)})
-    return is_natural | {(size, ("constant", 1 << _MOST_BITS))}
+    return is_natural | {(size, _SMALL_SIZE)}
+
+
+def _minimal(fits: Fits) -> Fits:
+    """Return pairs of sizes without those that others imply: what fits into an array is small."""
+    natural = {own[1:] for own, _ in fits if own[0] == "above"}
+    merged = {(("above", *own[1:]) if own[0] == "top" and own[1:] in natural else own, size) for own, size in fits}
+    small = {own for own, size in merged if size != _SMALL_SIZE}
+    return frozenset((own, size) for own, size in merged if not (size == _SMALL_SIZE and own in small))
 
 
 def _tightest(bounds: Sequence[Bound | None], size: Size | None) -> Bound | None:

@@ -11,15 +11,25 @@ ROUNDED = -4  # results of float arithmetic: the last bits depend on how it is c
 
 NOT_CONSTANT = object()
 Sources = frozenset[int]
-# A size that is constant throughout a task: ("constant", n); ("argument", position of a scalar); ("axis", position of
-# a table, axis); ("row", position of a ragged table), the length of its row k; ("largest", position of a table, field),
-# the largest of its integers if none is negative; ("above", position of a table, field), one more than that; and
-# ("modulus", size), what remainders of a division by that size, if it is positive, are below.
+# A size that is constant throughout a task:
+# ("constant", n)
+# ("argument", p)      a scalar
+# ("axis", p, n)       the length of an axis of a table
+# ("indices", None)    one more than the largest loop index, if none is negative
+# ("row", p)           the length of row k of a ragged table
+# ("largest", p, f)    the largest integer of a table, or of a field of its records, if none is negative
+# ("above", p, f)      one more than that
+# ("top", p, f)        one more than the largest integer, even if some are negative
+# ("capacity", p, f)   how many numbers from 0 on these integers can be
+# ("depth", p, f)      how many from -1 down
+# ("modulus", size)    what remainders of a division by a size are below, if that is positive
+# where p is the position of an argument.
 Size = tuple[Any, ...]
 Fits = frozenset[tuple[Size, Size]]  # something succeeds if the first size of each pair is at most the second
 # A number that a body is given: `LOOP_INDEX`, ("content", position of a table, field), or a size: an argument, an axis.
 Given = tuple[Any, ...]
 LOOP_INDEX: Given = ("index",)
+INDICES: Size = ("indices", None)
 NOTHING: Sources = frozenset()
 UNKNOWN_BLOCK = -1
 
@@ -170,7 +180,7 @@ def content(argument: int, field: str | None) -> Magnitude:
 
 def of_contents(size: Size) -> int | None:
     """Return the table whose content is a size; None if it is the content of none."""
-    return size[1] if size[0] in ("largest", "above") else None
+    return size[1] if size[0] in ("largest", "above", "top") else None
 
 
 def parts(value: Value) -> list[Part]:

@@ -15,7 +15,7 @@ from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.proofs import LoopBody, Proofs, ProofsWithOutcomes
 from strads.bodies.analysis.source_indices import checkable_places, nonnegative_variables
 from strads.bodies.analysis.value_numbering import Numbers
-from strads.bodies.analysis.values import FLOAT, LOOP_INDEX, ROUNDED, Magnitude, Part, Sources, Value
+from strads.bodies.analysis.values import FLOAT, INDICES, LOOP_INDEX, ROUNDED, Magnitude, Part, Sources, Value
 
 
 def analyse_body(
@@ -71,7 +71,7 @@ def analyse_body(
             position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
             for position, kind in enumerate(kinds[:-1])
         }
-        arguments[0] = Value(number=index, magnitude=Magnitude(frozenset({LOOP_INDEX})))
+        arguments[0] = Value(number=index, below=INDICES, magnitude=Magnitude(frozenset({LOOP_INDEX})))
         if batch is not None:
             arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
         memory = Memory(tables, index, numbers)
@@ -83,7 +83,7 @@ def analyse_body(
 
     held = frozenset(only_read_rows(inlined.ir.blocks))
     flow = dataflow(given_turn=False)
-    of = LoopBody(body, kinds, frozenset(random), held, checkable_places(inlined, flow))
+    of = LoopBody(body, kinds, frozenset(random), held, batch is not None, checkable_places(inlined, flow))
     facts = _spread(Proofs(of, flow).facts(), same)
     if batch is None:
         facts = replace(facts, nonnegative=nonnegative_variables(inlined, flow, facts.written))

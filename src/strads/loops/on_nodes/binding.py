@@ -29,7 +29,8 @@ def bind(
     The program is a `variant`, if one is given.
     """
     bound = bind_arguments(spec.body, values_of(node, arguments), overlaps=spec.overlaps).with_copies(spec.counters)
-    bound = replace(bound, has_values=not any(isinstance(argument, TableRef) for argument in arguments))
+    is_here = not any(isinstance(argument, TableRef) for argument in arguments)
+    bound = replace(bound, has_values=is_here, indices=spec.indices)
     with COMPILING:
         program = find_program(LoopProgram, spec.body, bound, spec.options.fastmath)
         return bound, (variant and program.as_variant(variant, bound)) or program

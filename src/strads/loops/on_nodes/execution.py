@@ -65,6 +65,7 @@ def run(
     copy_seconds = call.in_order.update(contents)
     compile_seconds = call.compile()
     before = call.look() if loop.is_first_look else None
+    limits = call.program.lasting_limits(call.bound)
     execution, traffic = call.execute(record_order)
     has_moved = loop.is_first_look and not same_rows(before, call.look())
     statistics = NodeStatistics(
@@ -89,6 +90,7 @@ def run(
         execution.seconds,
         copy_seconds,
         compile_seconds,
+        limits,
         has_moved,
     )
 
@@ -187,7 +189,8 @@ class _Call:
     def execute(self, record_order: bool) -> tuple[Execution, Traffic]:
         """Execute the plan; also returns the traffic."""
         node, loop, comm = self.node, self.loop, self.node.comm
-        certain = self.program.is_certain(self.bound) and loop.checking is not Checking.ALL
+        is_recorded = loop.checking is not Checking.ALL
+        certain = self.program.is_certain(self.bound) if is_recorded else self.program.is_proved(self.bound)
         loop.before = None if certain else _snapshot(self.bound, self.program, self.tasks.shards)
         transfers = None
         if self.node.size > 1 or self.replicas:

@@ -175,7 +175,7 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     is_same = alone is not None  # with any number of threads, to the last bit
     if one_thread:
         is_same |= program.rounds_alike(bound)
-        alone = alone or ONE_THREAD
+        alone = ONE_THREAD if alone is None or (alone == FIRST_CALL and not program.gains_from_checks(bound)) else alone
     if is_same and may_be_alone and tasks.is_checked_in_run(len(spec.indices), changes=spec.changes):
         return known(nothing, alone, checks_all=True)
     if one_thread and alone == FIRST_CALL:

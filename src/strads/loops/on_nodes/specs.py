@@ -154,6 +154,8 @@ class NodeResult:
     seconds: float  # of the execution alone
     copy_seconds: float  # spent on copying tables into plan order
     compile_seconds: float  # spent on compiling the worker
+    # Position of a table, field → number that its integers, of which none is negative, are below.
+    limits: dict[tuple[int, str | None], int] = field(default_factory=dict)
     has_moved: bool = False  # whether tasks touch other rows after a first look than before it
 
 

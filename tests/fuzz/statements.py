@@ -49,6 +49,8 @@ class Statements(Expressions):
             self.gather: 1.5 * bool(self._lists()) * steady,
             self.compressed: 4 * bool(self._compressed()) * steady,
             self.zipped: 0.5 * (len(scope.arrays) > 1),
+            self.guarded: 1.5 * bool(self._vectors()),
+            self.best: 0.7 * bool(self._vectors()),
         }
         return self.pick(made)()
 
@@ -284,6 +286,52 @@ class Statements(Expressions):
         line = self.assignment(f"{a.name}[{index.text}{second}]", a.is_float)
         a.volatile = True if self.scope.volatile or index.volatile else a.volatile or not _is_plain(line)
         return [line]
+
+    def _vectors(self) -> list[Array]:
+        return [a for a in self.scope.arrays if a.dimensions == 1 and not a.growable]
+
+    def guarded(self) -> Lines:
+        """An element whose index is whatever it is, under a condition that it exists."""
+        a, index, name = self.rng.choice(self._vectors()), self.facts.fresh("i"), self.facts.fresh("x")
+        i, size, kind = self.int_(2), len_of(a.name), "1.5" if a.is_float else "3"
+        guards = [
+            (f"0 <= {index} < {size}", index),
+            (f"{index} >= 0 and {size} > {index}", index),
+            (f"{index} > 0 and {index} <= {size}", f"{index} - 1"),
+            (f"not ({index} < 0 or {index} >= {size})", index),
+            (f"{index} >= 0 and {index} + 1 < {size}", f"{index} + 1"),
+            (f"{index} >= 0 and {index} != 0 and {index} < {size}", f"{index} - 1"),
+            (f"{size} > 0", f"max(0, min({index}, {size} - 1))"),
+        ]
+        if self.facts.risky:
+            guards += [(f"0 <= {index} <= {size}", index), (f"{index} < {size} or {index} >= 0", index)]
+        guard, place = self.rng.choice(guards)
+        lines = [f"{index} = {i.text}", f"{name} = {kind}", f"if {guard}:"]
+        volatile = i.volatile or a.volatile or not a.steady
+        if a.writable and self.chance(0.5):
+            lines.append("    " + self.assignment(f"{a.name}[{place}]", a.is_float))
+            a.volatile = True
+        lines.append(f"    {name} = {a.name}[{place}]")
+        if a.is_float:
+            self.define(name, True, volatile, assignable=False)
+        else:
+            number = self.facts.fresh("i")
+            lines.append(f"{number} = {name}")
+            self.define(number, False, volatile, assignable=False)
+        return lines
+
+    def best(self) -> Lines:
+        """The place of the largest element, found in a loop."""
+        a = self.rng.choice(self._vectors())
+        if a.shortest == 0:
+            return self.guarded()
+        best, j = self.facts.fresh("i"), self.facts.fresh("j")
+        value = f"{a.name}[{best}]"
+        lines = [f"{best} = 0", f"for {j} in range(1, len({a.name})):"]
+        lines += [f"    if {a.name}[{j}] {self.rng.choice('<>')} {value}:", f"        {best} = {j}"]
+        self.define(best, False, a.volatile or not a.steady, assignable=False)
+        self.scope.within.append((best, a.name))
+        return lines
 
     def _element_loop(self, a: Array) -> Lines:
         index = self.facts.fresh("j")

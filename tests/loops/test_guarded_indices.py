@@ -1,5 +1,7 @@
 """Indices that exist because of conditions of the body: what is proved is true, and what is not is checked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from serial import run_or_refuse
 import strads
 from strads.engine.views.roles import Checking
 from strads.loops.arguments import bind_arguments
+from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 
 ROWS, WIDTH = 8, 5
@@ -240,3 +243,28 @@ def test_no_comparison_with_nan_holds():
     bound = bind_arguments(nan, (V, x))
     assert LoopProgram(nan, bound, fastmath=True).facts.volatile_row_indices[1] == frozenset()
     assert any(index.fits is None for index in LoopProgram(nan, bound, fastmath=True).facts.row_indices[1])
+
+
+def of_a_segment(k, P, J, x):
+    for p in range(P[k], P[k + 1]):
+        for q in range(P[k], p):
+            x[J[q]] += 1
+    first, end = P[k], P[k + 1]
+    for p in range(first, end):
+        i = J[p]
+        for q in range(3):
+            x[i] += q
+
+
+def test_the_next_row_exists_for_all_but_the_last_one():
+    P, J = strads.dvector(np.arange(ROWS + 1)), strads.dvector(np.arange(ROWS))
+    x = strads.dvector.zeros(ROWS, "i8")
+    bound = replace(bind_arguments(of_a_segment, (P, J, x)), has_values=True)
+    program = LoopProgram(of_a_segment, bound, fastmath=True)
+    for indices, is_proved in ((ROWS, True), (range(1, ROWS), True), (ROWS + 1, False), ([-1, 2], False), ([], True)):
+        assert program.is_proved(replace(bound, indices=LoopIndices.of(indices))) == is_proved
+        error = run_or_refuse(indices, of_a_segment, P, J, x, threads=1, order="sequential")
+        assert (error is None) == (is_proved or indices == [-1, 2])
+    J[3] = ROWS
+    assert not program.is_proved(replace(bound, indices=LoopIndices.of(ROWS)))
+    assert run_or_refuse(ROWS, of_a_segment, P, J, x, threads=1, order="sequential") is not None

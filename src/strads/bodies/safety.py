@@ -18,7 +18,7 @@ from numba.core.ir_utils import get_definition, guard
 from numba.extending import overload, register_jitable
 
 from strads.bodies.analysis.inlining import Branch
-from strads.bodies.analysis.structure import is_counted
+from strads.bodies.analysis.structure import begins_counted
 from strads.engine.stopping import check_chosen_turn, check_recorded_turn, check_turn
 
 
@@ -80,7 +80,7 @@ class _Safety(FunctionPass):
             block.body = _with_checks(function_ir, block, droppable)
             if label in kept:
                 self._count(function_ir, block, check_chosen_turn)
-            elif label in headers and not is_counted(block):
+            elif label in headers and not begins_counted(label, function_ir.blocks):
                 self._count(function_ir, block, type(self)._turn)
         return True
 

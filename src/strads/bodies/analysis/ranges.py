@@ -14,13 +14,14 @@ from typing import Any
 from numba.core import ir
 
 from strads.bodies.analysis.kinds import TableKind
-from strads.bodies.analysis.values import FLOAT, Fits, Size, Value, of_contents
+from strads.bodies.analysis.values import FLOAT, Fits, Size, Value, largest, of_contents
 
 _DEEPEST, _MOST_STEPS = 10, 300  # bounds of bounds that are followed; of all bounds that are looked at for an index
 _SMALL = 1 << 31  # constants are smaller, so that adding some to the size of an array does not overflow
 _MOST_BITS = 61
 _SMALL_SIZE: Size = ("constant", 1 << _MOST_BITS)
 _LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
+_OFFSET = ("axis", "argument", "indices")  # kinds to which constants are added, to be looked up before a run
 _OPPOSITE = {operator.lt: operator.ge, operator.le: operator.gt, operator.gt: operator.le, operator.ge: operator.lt}
 _OPPOSITE |= {operator.eq: operator.ne, operator.ne: operator.eq}
 _MIRRORED = {operator.gt: operator.lt, operator.ge: operator.le}
@@ -162,6 +163,11 @@ class Ranges:
         base, added = self._linear(variable)
         if base != variable:
             fits, bound = self._may_add(added, base, place, depth), self._bound(base, place, size, depth)
+            below = self._value(base).below
+            if size is not None and added > 0 and below is not None and below[0] in _OFFSET:
+                further = frozenset({(("plus", below, added), size)})
+                if self._assuming.allows(further) and (bound is None or bound.at + added >= 0):
+                    return Bound(-1, further)
             return None if fits is None or bound is None else bound.moved(added, fits)
         if node.op == "call" and len(node.args) == 2 and not node.kws and node.vararg is None:
             function = self._value(node.func.name).constant
@@ -184,6 +190,9 @@ class Ranges:
             return None
         if (step > 0) == (size is None):
             return Bound(0) if first is None else self._bound(first, home, size, depth)
+        read = largest(self._value(stop))
+        if size is not None and read is not None and self._assuming is Assuming.CONTENTS:
+            return Bound(-1, _pair(read, size))  # the end may be as large as the size
         end = self._bound(stop, home, size, depth)
         return None if end is None else end.moved(-1 if step > 0 else 1)
 

@@ -58,6 +58,9 @@ def all_fit(
             found = integer_range(table, *rest) if has_values and table is not None else None
             is_known = found is not None and (kind == "top" or found[0] >= 0)
             return unknown if found is None or not is_known else found[1] + (kind != "largest")
+        if kind == "plus":
+            limited = limit(of, unknown)
+            return limited if limited == unknown else limited + rest[0]
         if kind == "indices":
             return unknown if indices is None or indices[0] < 0 else indices[1] + 1
         if kind == "modulus":  # which is the bound only if it is positive

@@ -33,17 +33,23 @@ def endless_exits(cfg: Any, blocks: Mapping[int, Any]) -> set[int]:
     return {
         label
         for loop in cfg.loops().values()
-        if not is_counted(blocks[loop.header])
+        if not begins_counted(loop.header, blocks)
         for label in loop.body
         if any(target not in loop.body for target, _ in cfg.successors(label))
     }
 
 
-def is_counted(header: Any) -> bool:
-    """Whether the header of a loop takes the next element of an iterator."""
+def begins_counted(header: int, blocks: Mapping[int, Any]) -> bool:
+    """Whether the header of a loop takes the next element of an iterator, or only leads to a block that does."""
+    first = blocks[header].body[0]
+    return is_counted(blocks[first.target if isinstance(first, ir.Jump) else header])
+
+
+def is_counted(block: Any) -> bool:
+    """Whether a block takes the next element of an iterator."""
     return any(
         isinstance(statement.value, ir.Expr) and statement.value.op == "iternext"
-        for statement in header.find_insts(ir.Assign)
+        for statement in block.find_insts(ir.Assign)
     )
 
 

@@ -22,6 +22,7 @@ Sources = frozenset[int]
 # ("top", p, f)        one more than the largest integer, even if some are negative
 # ("capacity", p, f)   how many numbers from 0 on these integers can be
 # ("depth", p, f)      how many from -1 down
+# ("plus", size, n)    a size and a constant
 # ("modulus", size)    what remainders of a division by a size are below, if that is positive
 # where p is the position of an argument.
 Size = tuple[Any, ...]

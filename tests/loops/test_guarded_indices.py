@@ -90,6 +90,12 @@ def of_an_overflowing_sum(k, V, n, G, x):
         x[k] += G[k, i]
 
 
+def of_an_underflowing_difference(k, V, n, G, x):
+    i, j = V[k], x[k]
+    if i < G.shape[1] and 0 <= j < i - 1:
+        x[k] += G[k, j]
+
+
 def changed_since(k, V, n, G, x):
     i = x[k]
     if 0 <= i < G.shape[1]:
@@ -178,6 +184,7 @@ def of_a_local(k, V, n, G, x):
 
 PROVED = [between, neighbours, clamped, largest_of_a_row, in_a_while_loop, in_a_helper, rows_too, of_a_local]
 DOUBTFUL = [skipped, down_to_zero, too_far, of_another_axis, of_an_overflowing_sum, changed_since, read_again]
+DOUBTFUL += [of_an_underflowing_difference]
 DOUBTFUL += [changed_in_a_loop, either, not_equal, after_the_loop, one_too_many, steps, of_a_scalar]
 _scalars = st.sampled_from([WIDTH, 0, 2, -LARGEST - 1])
 _numbers = st.lists(

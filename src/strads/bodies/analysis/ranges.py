@@ -256,35 +256,39 @@ class Ranges:
 
     def _may_add(self, constant: int, variable: str, place: Place, depth: int) -> Fits | None:
         """Return the pairs of sizes under which the sum of a constant and a variable does not overflow, if known."""
+        if constant == 0:
+            return frozenset()
+        found = self._if_small(variable)
+        if found is not None:
+            return found
         if constant < 0:
             low = self._bound(variable, place, None, depth)
-            if low is not None:
-                return low.fits
-        return self._limit(variable, place) if constant else frozenset()
-
-    def _limit(self, variable: str, place: Place) -> Fits | None:
-        """Return the pairs of sizes under which a variable is as small as the size of an array, if known."""
-        found, node = self._own_limit(variable, place), self._nodes.get(variable, (0, None))[1]
+            return None if low is None else low.fits
+        found, node = self._limit(variable, place), self._nodes.get(variable, (0, None))[1]
         if found is not None or not (isinstance(node, ir.Expr) and node.op == "phi"):
             return found
-        each = [self._own_limit(self.root(arriving.name), edge) for arriving, edge in self._arriving(variable, node)]
+        each = [self._limit(self.root(arriving.name), edge) for arriving, edge in self._arriving(variable, node)]
         known = [fits for fits in each if fits is not None]
         return frozenset[tuple[Size, Size]]().union(*known) if len(known) == len(each) else None
 
-    def _own_limit(self, variable: str, place: Place) -> Fits | None:
-        """Return the same if it follows from the value itself, or from one condition."""
+    def _if_small(self, variable: str) -> Fits | None:
+        """Return the pairs of sizes under which a variable is small itself, whatever its sign, if known."""
         value = self._value(variable)
         magnitude = value.magnitude
+        if self._constant(variable) is not None:
+            return frozenset()
         if magnitude and not magnitude.given | magnitude.limits and magnitude.bits <= _MOST_BITS:
             return frozenset()
+        found = [_if_small(value.below, is_below=True)] if value.below is not None else []
+        found += [_if_small(value.size)] if value.size is not None else []
+        return min(filter(self._assuming.allows, found), key=len, default=None)
+
+    def _limit(self, variable: str, place: Place) -> Fits | None:
+        """Return the pairs of sizes under which a variable is not large, as it is small or a condition says so."""
         orders = self._orders_in(place)
         ends = [order.large for order in orders if order.small == variable and order.function is not operator.ne]
-        if any(self._constant(end) is not None for end in (variable, *ends)):
-            return frozenset()
-        found = [_if_small(value.below, is_below=True)] if value.below is not None else []
-        sizes = [value.size, *(self._value(self._linear(end)[0]).size for end in ends)]
-        found += [_if_small(size) for size in sizes if size is not None]
-        return min(filter(self._assuming.allows, found), key=len, default=None)
+        found = [self._if_small(self._linear(end)[0]) for end in (variable, *ends)]
+        return min((fits for fits in found if fits is not None), key=len, default=None)
 
     def _arriving(self, variable: str, node: Any) -> list[tuple[Any, Place]]:
         """Return the variables that may arrive at a φ node, each with the edge on which it does."""

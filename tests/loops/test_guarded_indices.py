@@ -1,5 +1,6 @@
 """Indices that exist because of conditions of the body: what is proved is true, and what is not is checked."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -275,3 +276,94 @@ def test_the_next_row_exists_for_all_but_the_last_one():
     J[3] = ROWS
     assert not program.is_proved(replace(bound, indices=LoopIndices.of(ROWS)))
     assert run_or_refuse(ROWS, of_a_segment, P, J, x, threads=1, order="sequential") is not None
+
+
+# -- what is no integer ------------------------------------------------------------------------------------------
+
+
+def of_a_root(k, V, F, X, G, x):
+    V[k] += 0
+    f, i = np.sqrt(V[k]), X[k]
+    if i >= 0 and not (i > f) and not (f >= G.shape[1]):
+        x[k] += G[k, i]
+
+
+def of_a_hypotenuse(k, V, F, X, G, x):
+    f = math.hypot(x[k], 1)
+    for i in range(G.shape[1]):
+        if i < f and f < G.shape[1]:
+            x[k] += G[k, i + 1]
+
+
+def of_a_sine(k, V, F, X, G, x):
+    i = X[k]
+    V[k] = V[k]
+    f = np.sin(V[k])
+    if i < G.shape[1] and f > -1 and i > f:
+        x[k] += G[k, i - 1]
+
+
+def of_a_remainder(k, V, F, X, G, x):
+    f, i = F[k] % 3, X[k]
+    F[k] = f
+    if 0 <= i < f:
+        x[k] += G[k, i + 1]
+
+
+def of_a_rounded_sum(k, V, F, X, G, x):
+    f, i = F[k], X[k]
+    F[k] = f
+    if i >= 0 and i < 100 and f < 100 and f + 1 <= G.shape[1] and i < f:
+        x[k] += G[k, i + 1]
+
+
+def of_another_rounded_sum(k, V, F, X, G, x):
+    f, i = F[k], X[k]
+    F[k] = f
+    if i < G.shape[1] and f < 100 and f + 1 >= 1 and i > f:
+        x[k] += G[k, i - 1]
+
+
+def of_a_true_quotient(k, V, F, X, G, x):
+    i, f = X[k], V[k] / 2
+    V[k] = V[k]
+    if 0 <= i < f and f < G.shape[1]:
+        x[k] += G[k, i + 1]
+
+
+OF_FLOATS = [of_a_root, of_a_hypotenuse, of_a_sine, of_a_remainder, of_a_rounded_sum, of_another_rounded_sum]
+_reals = st.sampled_from([2.5, -1e-20, np.nextafter(3.0, 4.0), np.nan, 1.0, -8.0, 4.0])
+_places = st.sampled_from([0, 1, 2, 3, 4, 200, -1, -8])
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("body", [*OF_FLOATS, of_a_true_quotient])
+@in_its_own_process(120)
+def test_floats_prove_nothing(body):
+    every = st.lists(st.tuples(_places, _reals, _places, _places), min_size=4, max_size=4)
+
+    @settings(max_examples=60)
+    @given(every)
+    def check(rows):
+        V, F, X, x = (strads.dvector(np.array(column)) for column in zip(*rows, strict=True))
+        G = strads.dvector(np.arange(12).reshape(4, 3))
+        with np.errstate(invalid="ignore"):
+            error = run_or_refuse(4, body, V, F, X, G, x, order="sequential")
+        assert error is None or isinstance(error, strads.BodyIndexError)
+
+    check()
+
+
+def perhaps_unassigned(k, V, n, G, x):
+    if V[k] >= 0:
+        i = x[k]
+    if i + 1 < len(x) and i >= 0:
+        x[i + 1] += 1
+
+
+def test_a_variable_that_may_not_exist():
+    G = strads.dvector.zeros((ROWS, WIDTH), "i8")
+    assert (
+        run_or_refuse(ROWS, perhaps_unassigned, strads.dvector(np.arange(ROWS)), 0, G, strads.dvector(np.arange(ROWS)))
+        is None
+    )

@@ -175,3 +175,13 @@ def test_a_range_that_a_loop_left_is_used_until_the_table_changes():
     errors = [run_or_refuse(ROWS, grows, V, P, x) for _ in range(ROWS + 1)]
     assert errors[0] is None
     assert isinstance(errors[-1], strads.BodyIndexError)
+
+
+def test_an_array_of_the_caller_is_looked_at_again():
+    a = np.arange(ROWS)
+    view = a.view()
+    V, P, x = strads.dvector(np.arange(ROWS)), strads.dvector(a, copy=False), strads.dvector.zeros(ROWS, "i8")
+    for _ in range(3):
+        assert run_or_refuse(ROWS, reversed_list, V, P, x, order="sequential") is None
+    view[3] = 50  # against the rules
+    assert isinstance(run_or_refuse(ROWS, reversed_list, V, P, x, order="sequential"), strads.BodyIndexError)

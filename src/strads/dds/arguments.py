@@ -61,10 +61,13 @@ def integer_range(table: dvector, field: str | None = None) -> tuple[int, int] |
 
 
 def keep_limits(arguments: Sequence[Any], limits: Mapping[tuple[int, str | None], int]) -> None:
-    """Note what a loop is known to have left: integers in `0..limit - 1`, by position of the table and field."""
+    """Note what a loop is known to have left: integers in `0..limit - 1`, by position of the table and field.
+
+    Not of arrays of the caller's: whoever writes one through an old view breaks a rule, but should not break memory.
+    """
     for (position, field), limit in limits.items():
         table = table_of(arguments[position])
-        if table is not None:
+        if table is not None and not table.may_be_shared:
             _ranges.setdefault(table, {})[field] = table.version, (0, limit - 1)
 
 

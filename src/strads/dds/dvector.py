@@ -70,6 +70,8 @@ class dvector(Operators):
     [[5.0, 5.0], [3.0, 4.0]]
     """
 
+    may_be_shared = False  # whether the caller may have kept a view of an adopted array, and write it
+
     def __init__(self, data: Any, dtype: DTypeLike | None = None, *, copy: bool = True) -> None:
         self._content: Content
         if isinstance(data, dvector):
@@ -78,11 +80,14 @@ class dvector(Operators):
                 return
             data, copy = data.storage, True
         self._content = Content.at_home(as_storage(data, dtype, copy=copy))
+        self.may_be_shared = not copy
 
     @classmethod
     def _adopt(cls, storage: Storage) -> Self:
         """Wrap arrays created by strads, to which there are no other references."""
-        return cls(storage, copy=False)
+        table = cls(storage, copy=False)
+        table.may_be_shared = False
+        return table
 
     @classmethod
     def _of(cls, content: Content) -> Self:

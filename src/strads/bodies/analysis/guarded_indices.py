@@ -105,9 +105,7 @@ class _Guarded:
         statement = self._flow.blocks[label].body[number]
         if not isinstance(statement, ir.SetItem | ir.StaticSetItem | ir.SetAttr):
             return None
-        value = self._flow.final(statement.value.name)
-        is_number = not (value.is_memory or value.items) and self._ranges.is_integer(statement.value.name)
-        return self._ranges.between(statement.value.name, label, size) if is_number else None
+        return self._ranges.between(statement.value.name, label, size)
 
     def _fits(self, container: Value, items: Sequence[Any], axes: Sequence[int], label: int) -> Fits | None:
         found = set[tuple[Size, Size]]()

@@ -31,7 +31,7 @@ class TableKind:
         """Return a field of the records."""
         return next((field for field in self.fields if field.name == name), None)
 
-    def holds_floats(self, field: str | None) -> bool:
-        """Whether its values, or those of a field of its records, may be floats."""
+    def holds_integers(self, field: str | None) -> bool:
+        """Whether its values, or those of a field of its records, are signed integers, or unsigned ones of few bits."""
         found = None if field is None else self.field(field)
-        return self.floating if field is None else found is None or found.floating
+        return self.integer if field is None else found is not None and found.integer

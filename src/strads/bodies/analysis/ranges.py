@@ -14,7 +14,7 @@ from typing import Any
 from numba.core import ir
 
 from strads.bodies.analysis.kinds import TableKind
-from strads.bodies.analysis.values import FLOAT, Fits, Size, Value, largest, of_contents
+from strads.bodies.analysis.values import Fits, Size, Value, largest, of_contents
 
 _DEEPEST, _MOST_STEPS = 10, 300  # bounds of bounds that are followed; of all bounds that are looked at for an index
 _SMALL = 1 << 31  # constants are smaller, so that adding some to the size of an array does not overflow
@@ -22,6 +22,14 @@ _MOST_BITS = 61
 _SMALL_SIZE: Size = ("constant", 1 << _MOST_BITS)
 _LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
 _OFFSET = ("axis", "argument", "indices")  # kinds to which constants are added, to be looked up before a run
+_OF_INTEGERS = ("axis", "row", "constant", "argument", "indices", "largest")  # kinds of limits of integers alone
+_KEEPING = (
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.floordiv,
+    operator.mod,
+)  # integers of integers
 _OPPOSITE = {operator.lt: operator.ge, operator.le: operator.gt, operator.gt: operator.le, operator.ge: operator.lt}
 _OPPOSITE |= {operator.eq: operator.ne, operator.ne: operator.eq}
 _MIRRORED = {operator.gt: operator.lt, operator.ge: operator.le}
@@ -79,6 +87,11 @@ class Ranges:
         The values of its variables.
     kinds
         The kinds of its tables.
+
+    Attributes
+    ----------
+    integers
+        The variables that are certainly integers: there are no bounds of others.
     """
 
     def __init__(
@@ -87,6 +100,7 @@ class Ranges:
         self._blocks, self._cfg, self._values, self._kinds = blocks, cfg, values, kinds
         self._nodes = {s.target.name: (n, s.value) for n, b in blocks.items() for s in b.find_insts(ir.Assign)}
         self._dominators = cfg.dominators()
+        self.integers = self._find_integers()
         self._orders: dict[Place, list[Order]] = {}
         self._assumed: dict[tuple[str, Size | None], Bound] = {}  # of φ nodes: see `_of_phi`
         self._steps, self._assuming = 0, Assuming.NOTHING  # of the current question: bounds so far
@@ -123,6 +137,8 @@ class Ranges:
         if depth > _DEEPEST or self._steps > _MOST_STEPS:
             return None
         variable = self.root(variable)
+        if variable not in self.integers:
+            return None
         bounds = [self._of_value(variable, size), self._of_definition(variable, place, size, depth + 1)]
         bounds += self._of_conditions(variable, place, size, depth + 1)
         best = _tightest([b for b in bounds if b is not None and self._assuming.allows(b.fits)], size)
@@ -245,7 +261,7 @@ class Ranges:
             bound = None if None in allowed else self._bound(far, place, size, depth)
             if bound is not None:
                 fits = frozenset[tuple[Size, Size]]().union(*(pairs or () for pairs in allowed))
-                is_strict = order.function is operator.lt and self.is_integer(near)
+                is_strict = order.function is operator.lt
                 yield bound.moved((1 if size is None else -1) * is_strict + added - more, fits)
 
     def _others(self, variable: str, place: Place) -> set[int | None]:
@@ -267,6 +283,8 @@ class Ranges:
         found, node = self._limit(variable, place), self._nodes.get(variable, (0, None))[1]
         if found is not None or not (isinstance(node, ir.Expr) and node.op == "phi"):
             return found
+        if ir.UNDEFINED in node.incoming_values:
+            return None
         each = [self._limit(self.root(arriving.name), edge) for arriving, edge in self._arriving(variable, node)]
         known = [fits for fits in each if fits is not None]
         return frozenset[tuple[Size, Size]]().union(*known) if len(known) == len(each) else None
@@ -363,33 +381,50 @@ class Ranges:
             yield from self._orders_of(node.value.name, not holds)
         elif node.op == "binop" and node.fn in _OPPOSITE:
             one, other, function = self.root(node.lhs.name), self.root(node.rhs.name), node.fn
-            are_integers = self.is_integer(one) and self.is_integer(other)
+            if not {one, other} <= self.integers:  # no comparison with NaN holds
+                return
             if not holds:
-                if not are_integers:
-                    return  # no comparison with NaN holds
                 function = _OPPOSITE[function]
             if function in _MIRRORED:
                 one, other, function = other, one, _MIRRORED[function]
             if function is operator.eq:
                 yield Order(one, other, operator.le)
                 yield Order(other, one, operator.le)
-            elif function is not operator.ne or are_integers:
+            else:
                 yield Order(one, other, function)
 
-    def is_integer(self, variable: str, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether a number is certainly no float."""
-        variable, _ = self._linear(variable)
-        value, node = self._value(variable), self._nodes.get(variable, (0, None))[1]
-        if FLOAT not in value.sources or value.size is not None or variable in seen:
+    def _find_integers(self) -> set[str]:
+        """Return the variables that are certainly integers, of at most 63 bits and a sign, if at all computed."""
+        found = set(self._nodes)
+        while True:
+            others = {name for name in found if not self._computes_integer(name, found)}
+            if not others:
+                return found
+            found -= others
+
+    def _computes_integer(self, variable: str, integers: set[str]) -> bool:
+        """Whether a variable is one, given those of which nothing else is known so far."""
+        node, value = self._nodes[variable][1], self._value(variable)
+        below = None if value.below is None else value.below[0]
+        if value.is_memory or value.items is not None:
+            return False
+        if value.size is not None or below in _OF_INTEGERS or self._constant(variable) is not None:
             return True
+        if isinstance(node, ir.Var):
+            return node.name in integers
         if not isinstance(node, ir.Expr):
             return False
-        if node.op == "phi" and ir.UNDEFINED not in node.incoming_values:
-            return all(self.is_integer(each.name, seen | {variable}) for each in node.incoming_values)
-        if node.op in ("getitem", "static_getitem") and value.below is not None and value.below[0] == "above":
-            return not self._kinds[value.below[1]].holds_floats(value.below[2])
-        if node.op == "call":
-            return self._value(node.func.name).constant is int
+        if node.op == "phi":
+            return all(each is not ir.UNDEFINED and each.name in integers for each in node.incoming_values)
+        if node.op in ("binop", "inplace_binop"):
+            function = node.fn if node.op == "binop" else node.immutable_fn
+            return function in _KEEPING and {node.lhs.name, node.rhs.name} <= integers
+        if node.op == "call" and not node.kws and node.vararg is None:
+            function, arguments = self._value(node.func.name).constant, {each.name for each in node.args}
+            return function is int or function is len or (function in (min, max, abs) and arguments <= integers)
+        if below == "above":
+            assert value.below is not None
+            return self._kinds[value.below[1]].holds_integers(value.below[2])
         return node.op == "pair_first" and self._range_call(node)[1] is not None
 
 

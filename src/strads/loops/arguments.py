@@ -12,7 +12,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from strads.bodies.analysis import Field, TableKind
-from strads.bodies.analysis.sizes import all_fit, value_of
+from strads.bodies.analysis.sizes import Sizes
 from strads.bodies.analysis.values import Size
 from strads.bodies.functions import parameter_names
 from strads.dds import (
@@ -266,11 +266,11 @@ class BoundArguments:
     def fit(self, pairs: Collection[tuple[Size, Size]]) -> bool:
         """Whether the first size of each pair is at most the second."""
         bounds = None if self.indices is None else self.indices.bounds()
-        return all_fit(pairs, self.tables(), self.scalars(), bounds, has_values=self.has_values)
+        return Sizes(self.tables(), self.scalars(), bounds, self.has_values).fit(pairs)
 
     def size(self, size: Size) -> int | None:
         """Return the value of a size that is not that of contents; None if it has none."""
-        return value_of(size, self.tables(), self.scalars())
+        return Sizes(self.tables(), self.scalars()).value(size)
 
     def random(self) -> frozenset[int]:
         """Positions of random numbers."""

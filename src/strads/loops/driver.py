@@ -75,15 +75,16 @@ class _KeptLoop:
             and not (self.facts.is_volatile and not call.remembers)
             and not (self.facts.is_volatile and _Failed.LEFT_ROWS in self.failed and not _runs_alone(call))
             and self.indices == call.indices
-            and self._holds_for(call.contents(self.facts.deciding))
+            and self._holds_for(call)
             and not (self.facts.is_dealt and self.users > 0 and self.deal != call.deal)
             and all(self._lies_as_planned(call, position) for position in self.facts.placed)
         )
 
-    def _holds_for(self, found: dict[int, Hashable]) -> bool:
-        """Whether the plan is valid for these contents: any will do if the run checks every access."""
-        if not self.facts.checks_all or not self.changes:
-            return self.facts.checks_all or self.contents == found
+    def _holds_for(self, call: "_Call") -> bool:
+        """Whether the plan is good for the contents of a call; which have no history if that is not remembered."""
+        found, takes_any = call.contents(self.facts.deciding), self.facts.takes_any_contents and call.remembers
+        if not takes_any or not self.changes:
+            return takes_any or self.contents == found
         same, self.contents = self.contents == found, found
         return not same
 

@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,20 +30,12 @@ class Sized(Protocol):
         """The table that they belong to, if any."""
 
 
-def all_fit(
-    pairs: Collection[tuple[Size, Size]],
-    tables: Mapping[int, Sized],
-    scalars: Mapping[int, Any],
-    indices: tuple[int, int] | None,
-    *,
-    has_values: bool,
-) -> bool:
-    """Whether the first size of each pair is at most the second.
+@dataclass(frozen=True)
+class Sizes:
+    """The arguments of a loop, which give sizes their values.
 
-    Parameters
+    Attributes
     ----------
-    pairs
-        The pairs.
     tables, scalars
         The arguments, by position.
     indices
@@ -51,39 +44,46 @@ def all_fit(
         Whether the tables have all their values here.
     """
 
-    def limit(size: Size, unknown: int) -> int:
+    tables: Mapping[int, Sized]
+    scalars: Mapping[int, Any]
+    indices: tuple[int, int] | None = None
+    has_values: bool = False
+
+    def fit(self, pairs: Collection[tuple[Size, Size]]) -> bool:
+        """Whether the first size of each pair is at most the second."""
+        return all(self._limit(first, _HUGE) <= self._limit(second, -1) for first, second in pairs)
+
+    def _limit(self, size: Size, unknown: int) -> int:
         kind, of, *rest = size
-        if kind in ("largest", "above", "top") and of in tables:
-            table = tables[of].table
-            found = integer_range(table, *rest) if has_values and table is not None else None
+        if kind in ("largest", "above", "top") and of in self.tables:
+            table = self.tables[of].table
+            found = integer_range(table, *rest) if self.has_values and table is not None else None
             is_known = found is not None and (kind == "top" or found[0] >= 0)
             return unknown if found is None or not is_known else found[1] + (kind != "largest")
         if kind == "plus":
-            limited = limit(of, unknown)
-            return limited if limited == unknown else limited + rest[0]
+            limit = self._limit(of, unknown)
+            return limit if limit == unknown else limit + rest[0]
         if kind == "indices":
-            return unknown if indices is None or indices[0] < 0 else indices[1] + 1
+            return unknown if self.indices is None or self.indices[0] < 0 else self.indices[1] + 1
         if kind == "modulus":  # which is the bound only if it is positive
-            modulus = value_of(of, tables, scalars)
+            modulus = self.value(of)
             return unknown if modulus is None or modulus <= 0 else modulus
-        value = value_of(size, tables, scalars)
+        value = self.value(size)
         return unknown if value is None else value
 
-    return all(limit(first, _HUGE) <= limit(second, -1) for first, second in pairs)
-
-
-def value_of(size: Size, tables: Mapping[int, Sized], scalars: Mapping[int, Any]) -> int | None:
-    """Return a size that is a constant, the length of an axis, or an integer scalar; None for others."""
-    kind, of, *rest = size
-    if kind == "constant":
-        return int(of)
-    if kind == "axis" and of in tables:
-        return len(tables[of].storage) if rest[0] == 0 else int(tables[of].dense.shape[rest[0]])
-    if kind in ("capacity", "depth") and of in tables:
-        dtype = tables[of].storage.dtype
-        dtype = dtype if rest[0] is None else dtype.fields[rest[0]][0].base
-        if dtype.kind not in "iu":
-            return None
-        return int(np.iinfo(dtype).max) + 1 if kind == "capacity" else -int(np.iinfo(dtype).min)
-    value = scalars.get(of)
-    return int(value) if isinstance(value, numbers.Integral) else None
+    def value(self, size: Size) -> int | None:
+        """Return a constant, the length of an axis, or an integer scalar; None for other sizes."""
+        kind, of, *rest = size
+        if kind == "constant":
+            return int(of)
+        if kind == "axis" and of in self.tables:
+            table = self.tables[of]
+            return len(table.storage) if rest[0] == 0 else int(table.dense.shape[rest[0]])
+        if kind in ("capacity", "depth") and of in self.tables:
+            dtype = self.tables[of].storage.dtype
+            dtype = dtype if rest[0] is None else dtype.fields[rest[0]][0].base
+            if dtype.kind not in "iu":
+                return None
+            return int(np.iinfo(dtype).max) + 1 if kind == "capacity" else -int(np.iinfo(dtype).min)
+        value = self.scalars.get(of)
+        return int(value) if isinstance(value, numbers.Integral) else None

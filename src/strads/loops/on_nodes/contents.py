@@ -1,6 +1,5 @@
 """What a loop is given tells the compiler which indices are not negative."""
 
-from strads.bodies.analysis.sizes import value_of
 from strads.bodies.analysis.values import LOOP_INDEX, SMALL, Given
 from strads.dds.arguments import integer_range, range_of
 from strads.loops.on_nodes.recording import NodeTasks
@@ -31,7 +30,7 @@ def _range(tasks: NodeTasks, given: Given, changing: bool) -> tuple[int, int] | 
     if not (changing or kind == "axis" or position in tasks.program.facts.deciding):
         return None
     if kind != "content":
-        size = value_of(given, tables, tasks.bound.scalars())
+        size = tasks.bound.size(given)
         return None if size is None else (size, size)
     argument, shard = tables[position], tasks.shards.get(position)
     if shard is not None:

@@ -60,8 +60,9 @@ class Ahead:
         Why the loop has to run as one job, if it has to.
     plan
         The plan, if it was made without records.
-    checks_all
-        Whether nothing was recorded or checked.
+    checks_all, follows_contents
+        Whether nothing was recorded or checked; and whether the plan, although valid for others, is only good for the
+        contents that it was made for.
     failure
         The error of the attempt to record it.
     keeps_order
@@ -79,6 +80,7 @@ class Ahead:
     alone: Alone | None
     plan: Plan | None = None
     checks_all: bool = False
+    follows_contents: bool = False
     failure: StradsError | None = None
     keeps_order: bool = False
     rejected: dict[str, str] = field(default_factory=dict)
@@ -143,7 +145,8 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     one_thread = is_single and in_order
     alone = alone or (ONE_THREAD if one_thread and program.rounds_alike(bound) else None)
     foresight, loop = None, loop_of(spec, tasks, in_order=in_order)
-    checks_in_run = spec.changes and tasks.is_checked_in_run(len(spec.indices), changes=True)
+    gains = program.gains_from_checks(bound)
+    checks_in_run = spec.changes and (not gains or tasks.is_checked_in_run(len(spec.indices), changes=True))
     if may_be_alone and not alone:
         # The planner detects crowded rows and chains itself: detecting them here saves the records.
         reason = tasks.copies_too_much()
@@ -175,9 +178,12 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     is_same = alone is not None  # with any number of threads, to the last bit
     if one_thread:
         is_same |= program.rounds_alike(bound)
-        alone = ONE_THREAD if alone is None or (alone == FIRST_CALL and not program.gains_from_checks(bound)) else alone
-    if is_same and may_be_alone and tasks.is_checked_in_run(len(spec.indices), changes=spec.changes):
-        return known(nothing, alone, checks_all=True)
+        alone = ONE_THREAD if alone is None or (alone == FIRST_CALL and not gains) else alone
+    if is_same and may_be_alone:
+        if tasks.is_checked_in_run(len(spec.indices), changes=spec.changes):
+            return known(nothing, alone, checks_all=True)
+        if not gains:
+            return known(nothing, alone, checks_all=True, follows_contents=alone not in (ONE_THREAD, CHANGING))
     if one_thread and alone == FIRST_CALL:
         alone = ONE_THREAD  # the next call would only check the indices again
     keep = not (alone and may_be_alone)

@@ -96,7 +96,7 @@ def _prepare(
             deciding=program.facts.deciding,
             is_volatile=bool(program.facts.volatile) and not program.facts.guards_roundings,
             guards_roundings=program.facts.guards_roundings,
-            checks_all=ahead.checks_all,
+            takes_any_contents=ahead.checks_all and not ahead.follows_contents,
             looks_next=alone == BEFORE_LOOK,
             is_put_off=alone in (FIRST_CALL, BEFORE_LOOK, FIRST_LOOK) or (alone == CHANGING and not ahead.checks_all),
             stays_in_sequence=plan.strategy == "sequential" and (alone is None or alone.lasts),

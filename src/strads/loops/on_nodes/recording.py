@@ -226,8 +226,6 @@ class NodeTasks:
             Whether the data that determine the rows change from call to call, as far as is known.
         """
         program, bound = self.program, self.bound
-        if not program.gains_from_checks(bound):
-            return True
         try:
             run = self.reconnaissance()
             accesses, copied = run.effort()

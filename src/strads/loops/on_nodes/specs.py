@@ -97,8 +97,8 @@ class LoopFacts:
         Tables that the loop writes; that it reads in plan order; arguments that determine its rows.
     is_volatile, guards_roundings
         Whether values that the loop changes select rows, or sums whose order a run may change.
-    checks_all
-        Whether nothing was recorded, and the run checks every access.
+    takes_any_contents
+        Whether nothing was recorded, and the plan is as good for other contents of the arguments.
     looks_next
         Whether the next call is to show if tasks keep to the rows that they would touch at its start.
     is_put_off
@@ -119,7 +119,7 @@ class LoopFacts:
     deciding: frozenset[int]
     is_volatile: bool
     guards_roundings: bool
-    checks_all: bool
+    takes_any_contents: bool
     looks_next: bool
     is_put_off: bool
     stays_in_sequence: bool

@@ -1,5 +1,6 @@
 """Indices read from tables that the loop itself writes: proved if what it writes is as small, checked otherwise."""
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -185,3 +186,14 @@ def test_an_array_of_the_caller_is_looked_at_again():
         assert run_or_refuse(ROWS, reversed_list, V, P, x, order="sequential") is None
     view[3] = 50  # against the rules
     assert isinstance(run_or_refuse(ROWS, reversed_list, V, P, x, order="sequential"), strads.BodyIndexError)
+
+
+def test_a_call_leaves_no_references_behind():
+    V, P, x = strads.dvector(np.arange(ROWS)), strads.dvector(np.arange(ROWS)), strads.dvector.zeros(ROWS, "i8")
+    gc.disable()  # which would find cycles
+    try:
+        for _ in range(3):
+            strads.async_for(range(ROWS - 1), reversed_list, V, P, x, order="sequential")
+        assert not any(table._content.is_shared() for table in (V, P, x))
+    finally:
+        gc.enable()

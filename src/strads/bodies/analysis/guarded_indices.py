@@ -55,12 +55,12 @@ class _Guarded:
             if isinstance(statement.value, ir.Expr) and statement.value.op == "build_tuple"
         }
 
-    def proved(self, place: AnyAccess, first: int, end: int | None) -> AnyAccess:
+    def proved(self, access: AnyAccess, first: int, end: int | None) -> AnyAccess:
         """Return an access or decision with the sizes that prove it, for the axes of the index from `first` on."""
-        if place.fits is not None and not _by_contents(place.fits):
-            return place
-        known = None if place.fits is None else self._lasting(place.fits)
-        label, number = place.place
+        if access.fits is not None and not _by_contents(access.fits):
+            return access
+        known = None if access.fits is None else self._lasting(access.fits)
+        label, number = access.place
         holder, container = indexed(self._flow.blocks[label].body[number])
         if holder is not None:
             items = self._tuples.get(self._ranges.root(holder.index.name), [holder.index])
@@ -68,7 +68,7 @@ class _Guarded:
             fits = None if fits is None else self._lasting(fits)
             if known is None or (fits is not None and not _by_contents(fits)):
                 known = fits
-        return replace(place, fits=known)
+        return replace(access, fits=known)
 
     def _lasting(self, fits: Fits) -> Fits | None:
         """Return pairs of sizes with those under which they last throughout the loop; None if they may not."""

@@ -21,15 +21,10 @@ _SMALL = 1 << 31  # constants are smaller, so that adding some to the size of an
 _MOST_BITS = 61
 _SMALL_SIZE: Size = ("constant", 1 << _MOST_BITS)
 _LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
-_OFFSET = ("axis", "argument", "indices")  # kinds to which constants are added, to be looked up before a run
+_EXTENDED = ("axis", "argument", "indices")  # kinds to which constants are added, to be looked up before a run
 _OF_INTEGERS = ("axis", "row", "constant", "argument", "indices", "largest")  # kinds of limits of integers alone
-_KEEPING = (
-    operator.add,
-    operator.sub,
-    operator.mul,
-    operator.floordiv,
-    operator.mod,
-)  # integers of integers
+# Operators whose results of integers are integers.
+_KEEPING = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod)
 _OPPOSITE = {operator.lt: operator.ge, operator.le: operator.gt, operator.gt: operator.le, operator.ge: operator.lt}
 _OPPOSITE |= {operator.eq: operator.ne, operator.ne: operator.eq}
 _MIRRORED = {operator.gt: operator.lt, operator.ge: operator.le}
@@ -49,7 +44,7 @@ class Assuming(Enum):
         return self is Assuming.CONTENTS or all(of_contents(own) is None for own, _ in fits)
 
 
-Place = int | tuple[int, int]  # a block, or an edge between two
+Point = int | tuple[int, int]  # a block, or an edge between two
 
 
 @dataclass(frozen=True)
@@ -101,16 +96,16 @@ class Ranges:
         self._nodes = {s.target.name: (n, s.value) for n, b in blocks.items() for s in b.find_insts(ir.Assign)}
         self._dominators = cfg.dominators()
         self.integers = self._find_integers()
-        self._orders: dict[Place, list[Order]] = {}
+        self._orders: dict[Point, list[Order]] = {}
         self._assumed: dict[tuple[str, Size | None], Bound] = {}  # of φ nodes: see `_of_phi`
         self._steps, self._assuming = 0, Assuming.NOTHING  # of the current question: bounds so far
 
-    def fits(self, index: str, place: Place, size: Size) -> Fits | None:
+    def fits(self, index: str, point: Point, size: Size) -> Fits | None:
         """Return the pairs of sizes under which a variable, used in a block, is in `0..size - 1`; None if unknown."""
-        found = self.between(index, place, size)
+        found = self.between(index, point, size)
         return None if found is None or found[0] < 0 else found[1]
 
-    def between(self, variable: str, place: Place, size: Size) -> tuple[int, Fits] | None:
+    def between(self, variable: str, point: Point, size: Size) -> tuple[int, Fits] | None:
         """Return a number that a variable is at least, if it is below a size, and the pairs of sizes for that.
 
         It is 0, if that is known of the variable.
@@ -118,20 +113,20 @@ class Ranges:
         best = None
         for self._assuming in Assuming:
             self._steps = 0
-            low, high = self._bound(variable, place, None, 0), self._bound(variable, place, size, 0)
+            low, high = self._bound(variable, point, None, 0), self._bound(variable, point, size, 0)
             if low is not None and high is not None and high.at < 0 and (best is None or low.at >= 0 > best[0]):
                 best = min(low.at, 0), _minimal(low.fits | high.fits)
         return best
 
-    def is_natural(self, variable: str, place: Place) -> bool:
+    def is_natural(self, variable: str, point: Point) -> bool:
         """Whether an integer variable, used in a block, is certainly not negative."""
         self._steps, self._assuming = 0, Assuming.NOTHING
-        low = self._bound(variable, place, None, 0)
+        low = self._bound(variable, point, None, 0)
         return low is not None and low.at >= 0
 
     # -- bounds ----------------------------------------------------------------------------------------
 
-    def _bound(self, variable: str, place: Place, size: Size | None, depth: int) -> Bound | None:
+    def _bound(self, variable: str, point: Point, size: Size | None, depth: int) -> Bound | None:
         """Return a lower bound of a variable in a block; with `size`, an upper one relative to that."""
         self._steps += 1
         if depth > _DEEPEST or self._steps > _MOST_STEPS:
@@ -139,10 +134,10 @@ class Ranges:
         variable = self.root(variable)
         if variable not in self.integers:
             return None
-        bounds = [self._of_value(variable, size), self._of_definition(variable, place, size, depth + 1)]
-        bounds += self._of_conditions(variable, place, size, depth + 1)
+        bounds = [self._of_value(variable, size), self._of_definition(variable, point, size, depth + 1)]
+        bounds += self._of_conditions(variable, point, size, depth + 1)
         best = _tightest([b for b in bounds if b is not None and self._assuming.allows(b.fits)], size)
-        if size is None and best is not None and best.at in self._others(variable, place):
+        if size is None and best is not None and best.at in self._others(variable, point):
             return best.moved(1)
         return best
 
@@ -160,14 +155,14 @@ class Ranges:
                 return Bound(1, fits) if self._assuming.allows(fits) else Bound(0)
             if below is not None and below[0] in _LENGTHS:
                 return Bound(0)
-            return None if below is None else Bound(0, _if_small(below, is_below=True))
+            return None if below is None else Bound(0, _size_is_small(below, is_below=True))
         if own is not None:
             return Bound(0, _pair(own, size))
         if below is None:
             return None
         return Bound(-1, _pair(("top", *below[1:]) if below[0] == "above" else below, size))
 
-    def _of_definition(self, variable: str, place: Place, size: Size | None, depth: int) -> Bound | None:
+    def _of_definition(self, variable: str, point: Point, size: Size | None, depth: int) -> Bound | None:
         """Return the bound that follows from how a variable is computed."""
         node = self._nodes.get(variable, (0, None))[1]
         if not isinstance(node, ir.Expr):
@@ -178,9 +173,9 @@ class Ranges:
             return self._of_range(node, size, depth)
         base, added = self._linear(variable)
         if base != variable:
-            fits, bound = self._may_add(added, base, place, depth), self._bound(base, place, size, depth)
+            fits, bound = self._may_add(added, base, point, depth), self._bound(base, point, size, depth)
             below = self._value(base).below
-            if size is not None and added > 0 and below is not None and below[0] in _OFFSET:
+            if size is not None and added > 0 and below is not None and below[0] in _EXTENDED:
                 further = frozenset({(("plus", below, added), size)})
                 if self._assuming.allows(further) and (bound is None or bound.at + added >= 0):
                     return Bound(-1, further)
@@ -188,7 +183,7 @@ class Ranges:
         if node.op == "call" and len(node.args) == 2 and not node.kws and node.vararg is None:
             function = self._value(node.func.name).constant
             if function is min or function is max:
-                either = [self._bound(each.name, place, size, depth) for each in node.args]
+                either = [self._bound(each.name, point, size, depth) for each in node.args]
                 return (_tightest if (function is max) == (size is None) else _loosest)(either, size)
         return None
 
@@ -245,10 +240,10 @@ class Ranges:
             guess = found
         return None
 
-    def _of_conditions(self, variable: str, place: Place, size: Size | None, depth: int) -> Iterator[Bound]:
+    def _of_conditions(self, variable: str, point: Point, size: Size | None, depth: int) -> Iterator[Bound]:
         """Yield the bounds that the conditions which hold in a block set."""
         base, added = self._linear(variable)
-        for order in self._orders_in(place):
+        for order in self._orders_in(point):
             if order.function is operator.ne:
                 continue
             near, far = (order.large, order.small) if size is None else (order.small, order.large)
@@ -257,30 +252,30 @@ class Ranges:
                 continue
             # The same expression has the same value; from another one, it follows if neither overflows.
             differing = (more, added) if more != added else (0, 0)
-            allowed = [self._may_add(constant, base, place, depth) for constant in differing]
-            bound = None if None in allowed else self._bound(far, place, size, depth)
+            allowed = [self._may_add(constant, base, point, depth) for constant in differing]
+            bound = None if None in allowed else self._bound(far, point, size, depth)
             if bound is not None:
                 fits = frozenset[tuple[Size, Size]]().union(*(pairs or () for pairs in allowed))
                 is_strict = order.function is operator.lt
                 yield bound.moved((1 if size is None else -1) * is_strict + added - more, fits)
 
-    def _others(self, variable: str, place: Place) -> set[int | None]:
+    def _others(self, variable: str, point: Point) -> set[int | None]:
         """Return constants that a variable differs from."""
-        orders = [order for order in self._orders_in(place) if order.function is operator.ne]
+        orders = [order for order in self._orders_in(point) if order.function is operator.ne]
         ends = [order.large for order in orders if order.small == variable]
         return {self._constant(end) for end in ends + [order.small for order in orders if order.large == variable]}
 
-    def _may_add(self, constant: int, variable: str, place: Place, depth: int) -> Fits | None:
+    def _may_add(self, constant: int, variable: str, point: Point, depth: int) -> Fits | None:
         """Return the pairs of sizes under which the sum of a constant and a variable does not overflow, if known."""
         if constant == 0:
             return frozenset()
-        found = self._if_small(variable)
+        found = self._is_small(variable)
         if found is not None:
             return found
         if constant < 0:
-            low = self._bound(variable, place, None, depth)
+            low = self._bound(variable, point, None, depth)
             return None if low is None else low.fits
-        found, node = self._limit(variable, place), self._nodes.get(variable, (0, None))[1]
+        found, node = self._limit(variable, point), self._nodes.get(variable, (0, None))[1]
         if found is not None or not (isinstance(node, ir.Expr) and node.op == "phi"):
             return found
         if ir.UNDEFINED in node.incoming_values:
@@ -289,7 +284,7 @@ class Ranges:
         known = [fits for fits in each if fits is not None]
         return frozenset[tuple[Size, Size]]().union(*known) if len(known) == len(each) else None
 
-    def _if_small(self, variable: str) -> Fits | None:
+    def _is_small(self, variable: str) -> Fits | None:
         """Return the pairs of sizes under which a variable is small itself, whatever its sign, if known."""
         value = self._value(variable)
         magnitude = value.magnitude
@@ -297,18 +292,18 @@ class Ranges:
             return frozenset()
         if magnitude and not magnitude.given | magnitude.limits and magnitude.bits <= _MOST_BITS:
             return frozenset()
-        found = [_if_small(value.below, is_below=True)] if value.below is not None else []
-        found += [_if_small(value.size)] if value.size is not None else []
+        found = [_size_is_small(value.below, is_below=True)] if value.below is not None else []
+        found += [_size_is_small(value.size)] if value.size is not None else []
         return min(filter(self._assuming.allows, found), key=len, default=None)
 
-    def _limit(self, variable: str, place: Place) -> Fits | None:
+    def _limit(self, variable: str, point: Point) -> Fits | None:
         """Return the pairs of sizes under which a variable is not large, as it is small or a condition says so."""
-        orders = self._orders_in(place)
+        orders = self._orders_in(point)
         ends = [order.large for order in orders if order.small == variable and order.function is not operator.ne]
-        found = [self._if_small(self._linear(end)[0]) for end in (variable, *ends)]
+        found = [self._is_small(self._linear(end)[0]) for end in (variable, *ends)]
         return min((fits for fits in found if fits is not None), key=len, default=None)
 
-    def _arriving(self, variable: str, node: Any) -> list[tuple[Any, Place]]:
+    def _arriving(self, variable: str, node: Any) -> list[tuple[Any, Point]]:
         """Return the variables that may arrive at a φ node, each with the edge on which it does."""
         home = self._nodes[variable][0]
         return [(v, (block, home)) for v, block in zip(node.incoming_values, node.incoming_blocks, strict=True)]
@@ -348,16 +343,16 @@ class Ranges:
 
     # -- conditions ------------------------------------------------------------------------------------
 
-    def _orders_in(self, place: Place) -> list[Order]:
+    def _orders_in(self, point: Point) -> list[Order]:
         """Return the orders of variables that hold in a block, or on an edge."""
-        if place not in self._orders:
-            if isinstance(place, int):
-                edges = [(self._before(block), block) for block in sorted(self._dominators.get(place, ()))]
+        if point not in self._orders:
+            if isinstance(point, int):
+                edges = [(self._before(block), block) for block in sorted(self._dominators.get(point, ()))]
                 found = [order for edge in edges for order in self._orders_on(*edge)]
             else:
-                found = [*self._orders_in(place[0]), *self._orders_on(*place)]
-            self._orders[place] = found
-        return self._orders[place]
+                found = [*self._orders_in(point[0]), *self._orders_on(*point)]
+            self._orders[point] = found
+        return self._orders[point]
 
     def _before(self, block: int) -> int | None:
         """Return the only predecessor of a block; None if there are several, or none."""
@@ -432,7 +427,7 @@ def _pair(own: Size, size: Size) -> Fits:
     return frozenset() if own == size else frozenset({(own, size)})
 
 
-def _if_small(size: Size, *, is_below: bool = False) -> Fits:
+def _size_is_small(size: Size, *, is_below: bool = False) -> Fits:
     """Return the pairs of sizes under which a size is that of an array, or as small."""
     if size[0] in (*_LENGTHS, "constant"):
         return frozenset()

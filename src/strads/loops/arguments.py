@@ -265,6 +265,8 @@ class BoundArguments:
 
     def fit(self, pairs: Collection[tuple[Size, Size]]) -> bool:
         """Whether the first size of each pair is at most the second."""
+        if not pairs:  # mostly
+            return True
         bounds = None if self.indices is None else self.indices.bounds()
         return Sizes(self.tables(), self.scalars(), bounds, self.has_values).fit(pairs)
 

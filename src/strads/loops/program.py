@@ -96,6 +96,7 @@ class LoopProgram:
         self.cast = Cast.of(bound, self.facts, by_element=by_element)  # roles of the arguments
         self._recorders: dict[bool, Recorder] = {}
         self._codes: dict[tuple[Any, ...], Any] = {}
+        self._always_checked: dict[Checking, dict[int, frozenset[Variable]]] = {}  # where no size decides it
         self._roles: dict[tuple[Checking, frozenset[int], bool], tuple[Role, ...]] = {}
         self._live_bodies: dict[tuple[frozenset[Variable] | None, bool, frozenset[Variable]], Any] = {}
         self._variants: dict[Variant, LoopProgram] = {}
@@ -391,12 +392,18 @@ class LoopProgram:
     def _checked_rows(self, bound: BoundArguments, checking: Checking) -> dict[int, frozenset[Variable]]:
         """Return the tables without views that check rows → the indices of rows that the body checks instead."""
         of_tables = self.facts.row_indices if checking is Checking.ALL else self.facts.volatile_row_indices
-        tables, found = bound.tables(), dict[int, frozenset[Variable]]()
+        if checking in self._always_checked:
+            return self._always_checked[checking]
+        found = dict[int, frozenset[Variable]]()
         for position, indices in of_tables.items():
-            argument = tables.get(position)
+            argument = bound.arguments[position]
+            if not isinstance(argument, TableArgument) or argument.ragged or argument.keyed:
+                continue
             variables = {i.variable for i in indices if i.fits is None or not bound.fit(i.fits)}
-            if argument is not None and not (argument.ragged or argument.keyed) and None not in variables:
+            if None not in variables:
                 found[position] = frozenset(variable for variable in variables if variable is not None)
+        if not any(index.fits for indices in of_tables.values() for index in indices):
+            self._always_checked[checking] = found
         return found
 
     def index_checks(self, bound: BoundArguments, checking: Checking) -> IndexChecks:

@@ -21,7 +21,7 @@ RATED_BY_PARALLELISM = ("independent", "rotation")  # tried first
 REORDERING = ("rotation", "buckets", "components")  # whose order may leave that of the data
 ALONE = "one job runs the loop in its order"
 JOB_NS = 500.0  # cost to a thread of taking and finishing a job
-PARTS, SMALLEST_PART = 16, 1 << 17  # of the tasks of a long loop, of which one part stands for all
+PARTS, SMALLEST_PART, LARGEST_PART = 16, 1 << 17, 1 << 20  # of a long loop's tasks, of which one part stands for all
 ENOUGH_TASKS = 1 << 18  # for identifying a row that many tasks touch
 WORTHWHILE = 1.2  # minimum estimated speed-up of two threads over one, as estimates may be wrong
 
@@ -50,7 +50,7 @@ STRATEGIES: dict[str, Callable[[Problem], Plan]] = {
 
 def middle_of(tasks: int) -> range:
     """Return the middle tasks of a long loop, a sample of all its tasks; an empty range if the loop is short."""
-    size = max(SMALLEST_PART, tasks // PARTS)
+    size = min(max(SMALLEST_PART, tasks // PARTS), LARGEST_PART)
     begin = (tasks - size) // 2
     return range(begin, begin + size) if tasks >= 2 * size else range(0)
 
@@ -71,6 +71,8 @@ def forced(problem: Problem, strategy: str) -> Plan:
     PlanError
         If it does not apply; says which strategies do.
     """
+    if problem.rows == 0:  # of a loop without conflicts, a strategy orders what tasks write
+        problem = replace(problem, found=problem.written)
     try:
         return STRATEGIES[strategy](problem)
     except PlanError as error:
@@ -100,8 +102,10 @@ def order_pays(problem: Problem, strategy: str) -> bool:
     """
     if problem.near:
         return True
+    if problem.copy_in_order is not None:
+        problem = replace(problem, copy_in_order=None)  # the copy may overwrite the records
     try:
-        plan = STRATEGIES[strategy](replace(problem, copy_in_order=None))  # the copy may overwrite the records
+        plan = STRATEGIES[strategy](problem)
     except PlanError:
         return True
     return problem.pays(plan.order, WORTHWHILE)

@@ -198,6 +198,10 @@ class Foresight:
         return self._loop.problem(self._middle)
 
     @cached_property
+    def _uniform_problem(self) -> Problem:
+        return self._loop.problem(as_uniform(self._recorded))
+
+    @cached_property
     def _of_spread(self) -> Problem | None:
         return None if self._spread is None else self._loop.problem(self._spread)
 
@@ -251,7 +255,7 @@ class Foresight:
     def pays(self, strategy: str) -> bool:
         """Whether the order of a strategy pays for consecutive tasks, as far as it applies: see `order_pays`."""
         if strategy not in self._pays:
-            self._pays[strategy] = order_pays(self._loop.problem(as_uniform(self._recorded)), strategy)
+            self._pays[strategy] = order_pays(self._uniform_problem, strategy)
         return self._pays[strategy]
 
     @cached_property

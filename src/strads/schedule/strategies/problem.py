@@ -24,6 +24,7 @@ from strads.schedule.records.cost import (
     transfer_per_task,
     waiting_per_task,
 )
+from strads.schedule.records.private_tables import without_private_tables
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.records.written_rows import WrittenRows, find_written_rows
 from strads.schedule.strategies.blocks import column_work, touch_work
@@ -46,7 +47,8 @@ class Problem:
     """A loop to be planned: its accesses that can conflict, and how to plan it."""
 
     records: AccessRecords  # the rows that each task touches
-    found: WrittenRows  # the accesses among them that can conflict
+    written: WrittenRows  # the accesses among them to tables that some task writes
+    found: WrittenRows  # those among these that can conflict
     column_tables: tuple[int, ...]  # table of every recorded column; empty for sparse records
     tasks: int  # their number
     threads: int  # that make the plan; it does not depend on their number
@@ -76,9 +78,10 @@ class Problem:
         PlanError
             If the records are inconsistent.
         """
-        found = find_written_rows(records, threads, parallel)
+        written = find_written_rows(records, threads, parallel)
+        found = without_private_tables(written, records)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
-        loop = records, found, tables_of, records.tasks
+        loop = records, written, found, tables_of, records.tasks
         return cls(*loop, threads, seed, parallel, copy_in_order, certain, near, deal)
 
     @property
@@ -167,7 +170,14 @@ class Problem:
     def _accesses(self) -> Accesses:
         row_bytes = np.array([table.row_bytes for table in self.tables], np.int64)
         used_bytes = np.array([table.used_bytes for table in self.tables], np.int64)
-        return Accesses(self.touches, self.write_flags, self.tasks, self.first_row, row_bytes, used_bytes)
+        touches, flags = self._all_touches, self.written.write_flags()
+        return Accesses(touches, flags, self.tasks, self.written.first_row, row_bytes, used_bytes)
+
+    @cached_property
+    def _all_touches(self) -> Touches:
+        if self.written is self.found:
+            return self.touches
+        return self.written.touches(self.threads, self.parallel)
 
     @property
     def handover_per_task(self) -> float:

@@ -17,6 +17,7 @@ from strads.bodies.compile_errors import check_names
 from strads.bodies.held_rows import held_rows_of
 from strads.bodies.index_conversions import convert_indices
 from strads.bodies.literals import SingleLiterals
+from strads.bodies.logged_before_loops import log_before_loops
 from strads.bodies.powers import PowersOfConstants
 from strads.bodies.safety import RecordingSafety, Safety, safety_with
 from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
@@ -34,6 +35,7 @@ def compile_function(
     records: bool = False,
     outcomes: Outcomes = MappingProxyType({}),
     tables: frozenset[int] = frozenset(),
+    logged: frozenset[int] = frozenset(),
     unsigned: frozenset[Variable] = frozenset(),
     checked: frozenset[Variable] = frozenset(),
     **options: Any,
@@ -55,6 +57,8 @@ def compile_function(
     tables
         Arguments, numbered from 0 without the loop index, of which rows that the function only reads are logged as
         read.
+    logged
+        Arguments of which rows are logged before the loops that use elements of them.
     unsigned, checked
         Variables that are not negative where they are used as indices, and those that may not exist: see
         `convert_indices`.
@@ -76,6 +80,8 @@ def compile_function(
         passes.append(SingleLiterals)
     if options.get("fastmath"):
         passes.append(PowersOfConstants)
+    if logged:  # the last pass runs first: others insert what it does not know
+        passes.append(log_before_loops(plain_function(function).__code__, logged))
     options["pipeline_class"] = _compiler_with(tuple(passes))
     return dispatcher_of(function, check=check_names, **INLINED, **options)
 

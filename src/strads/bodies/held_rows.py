@@ -10,6 +10,7 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
 
 from strads.bodies.analysis.held_rows import only_read_rows
+from strads.bodies.inserted_calls import call_of
 from strads.engine.views.recorded_rows import only_read_row_of
 
 
@@ -43,9 +44,7 @@ def _with_reads(function_ir: Any, block: Any, places: set[int], tables: frozense
             table, index = (guard(get_definition, function_ir, each) for each in (item.value, item.index))
             is_tuple = isinstance(index, ir.Expr) and index.op == "build_tuple"
             if isinstance(table, ir.Arg) and table.index - 1 in tables and not is_tuple:
-                callee = block.scope.redefine("$strads_row", statement.loc)
-                yield ir.Assign(
-                    ir.FreeVar(0, only_read_row_of.__name__, only_read_row_of, statement.loc), callee, statement.loc
-                )
-                statement.value = ir.Expr.call(callee, (item.value, item.index), (), statement.loc)
+                operands = item.value, item.index
+                yield from call_of(only_read_row_of, operands, block, statement.loc, statement.target)
+                continue
         yield statement

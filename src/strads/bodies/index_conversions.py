@@ -21,6 +21,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from strads.bodies.analysis.inlining import Variable, indexed
+from strads.bodies.inserted_calls import call_of
 from strads.engine.views.indices import INDEX_ERROR
 from strads.engine.views.kinds import TABLES, GhostRowType
 
@@ -170,8 +171,5 @@ class _Conversion:
 
 def _call(block: Any, statements: list[Any], convert: Any, container: Any, index: Any, loc: Any) -> Any:
     """Append statements that convert an index, and return the variable with the result."""
-    name = "$strads_conversion"
-    result, function = (block.scope.redefine(of, loc) for of in ("$strads_index", name))
-    statements.append(ir.Assign(ir.FreeVar(0, name, convert, loc), function, loc))
-    statements.append(ir.Assign(ir.Expr.call(function, (container, index), (), loc), result, loc))
-    return result
+    statements += call_of(convert, (container, index), block, loc)
+    return statements[-1].target

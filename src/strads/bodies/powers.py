@@ -14,6 +14,8 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
 from numba.extending import overload
 
+from strads.bodies.inserted_calls import call_of
+
 
 def power(base: Any, exponent: Any, logarithm: float) -> Any:
     """`base ** exponent`, given log₂ of the base."""
@@ -66,10 +68,8 @@ def _constant(function_ir: Any, variable: Any) -> float | None:
 
 def _call(block: Any, statement: Any, expression: Any, logarithm: float) -> list[Any]:
     loc = statement.loc
-    callee, constant = block.scope.redefine("$strads_power", loc), block.scope.redefine("$strads_logarithm", loc)
-    call = ir.Expr.call(callee, (expression.lhs, expression.rhs, constant), (), loc)
+    constant = block.scope.redefine("$strads_logarithm", loc)
     return [
-        ir.Assign(ir.FreeVar(0, "power", power, loc), callee, loc),
         ir.Assign(ir.FreeVar(0, f"logarithm {logarithm}", logarithm, loc), constant, loc),
-        ir.Assign(call, statement.target, loc),
+        *call_of(power, (expression.lhs, expression.rhs, constant), block, loc, statement.target),
     ]

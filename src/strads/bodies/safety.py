@@ -19,6 +19,7 @@ from numba.extending import overload, register_jitable
 
 from strads.bodies.analysis.inlining import Branch
 from strads.bodies.analysis.structure import begins_counted
+from strads.bodies.inserted_calls import call_of
 from strads.engine.stopping import check_chosen_turn, check_recorded_turn, check_turn
 
 
@@ -92,7 +93,7 @@ class _Safety(FunctionPass):
             last = block.body[-1]
             if isinstance(last, ir.Branch) and last.cond.name in wanted:
                 chosen.append((label, wanted.pop(last.cond.name)))
-                outcome = _call(block, last.loc, _always if chosen[-1][1] else _never, ())
+                outcome = call_of(_always if chosen[-1][1] else _never, (), block, last.loc)
                 block.body[-1:] = [*outcome, ir.Branch(outcome[-1].target, last.truebr, last.falsebr, last.loc)]
         if wanted:
             raise NotImplementedError(f"no branch {sorted(wanted)} in {code.co_name}")
@@ -104,7 +105,7 @@ class _Safety(FunctionPass):
         turns = header.scope.redefine("$strads_turns", loc)
         entry = function_ir.blocks[min(function_ir.blocks)]
         entry.body.insert(0, ir.Assign(ir.Const(0, loc), turns, loc))
-        call = _call(header, loc, check, (turns,))
+        call = call_of(check, (turns,), header, loc)
         header.body = [*call, ir.Assign(call[-1].target, turns, loc), *header.body]
 
 
@@ -167,10 +168,10 @@ def _with_checks(function_ir: Any, block: Any, droppable: set[str]) -> list[Any]
         value = getattr(statement, "value", None)
         if isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
             for target, source in _written_in_place(function_ir, value):
-                body += _call(block, statement.loc, fits, (target, source))
+                body += call_of(fits, (target, source), block, statement.loc)
         body.append(statement)
         if isinstance(statement, ir.Assign) and statement.target.name in droppable:
-            body += _call(block, statement.loc, use, (statement.target,))
+            body += call_of(use, (statement.target,), block, statement.loc)
     return body
 
 
@@ -194,12 +195,3 @@ def _function_of(function_ir: Any, variable: Any) -> Any:
     if isinstance(definition, ir.Expr) and definition.op == "getattr":
         return getattr(_function_of(function_ir, definition.value), definition.attr, None)
     return None
-
-
-def _call(block: Any, loc: Any, function: Any, arguments: tuple[Any, ...]) -> list[Any]:
-    callee = block.scope.redefine("$strads_check", loc)
-    result = block.scope.redefine("$strads_checked", loc)
-    return [
-        ir.Assign(ir.FreeVar(0, function.__name__, function, loc), callee, loc),
-        ir.Assign(ir.Expr.call(callee, arguments, (), loc), result, loc),
-    ]

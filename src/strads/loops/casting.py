@@ -74,10 +74,10 @@ class Cast:
         """Return the tag of a recorded argument's accesses: twice the table's number, plus 1 if all are writes."""
         return 2 * self.table_of[position] | (position in self._reads_count_as_writes)
 
-    def tables_of_rows(self, bound: BoundArguments) -> frozenset[int]:
-        """Return the positions of the arguments whose accesses are recorded by rows of numbers."""
+    def tables_of_rows(self, bound: BoundArguments, deepest: int = 2) -> frozenset[int]:
+        """Return the positions of the arguments recorded by rows, which have up to `deepest` axes with that of rows."""
         kinds = {position: bound.tables()[position].kind for position in self.table_of}
-        of_rows = {position for position, kind in kinds.items() if kind.depth == 2 and not kind.keyed}
+        of_rows = {position for position, kind in kinds.items() if 1 < kind.depth <= deepest and not kind.keyed}
         return frozenset(of_rows - self.by_element)
 
     @property

@@ -18,6 +18,7 @@ from strads.bodies.compile_errors import explain
 from strads.bodies.functions import compile_function, fingerprint, plain_function
 from strads.engine.plans.executor import ExecutablePlan, Task, Worker, compile_worker, make_worker
 from strads.engine.views.fetching import fetching_view
+from strads.engine.views.kinds import MOST_AXES
 from strads.engine.views.live import live_view
 from strads.engine.views.roles import Checking, Role
 from strads.errors import ArgumentError
@@ -189,15 +190,18 @@ class LoopProgram:
         return self._recorders[scratch]
 
     def _new_recorder(self, bound: BoundArguments, *, scratch: bool) -> Recorder:
-        tables = self.cast.tables_of_rows(bound)
-        bodies = [
-            compile_function(self.body, bound.float_dtype, records=True, tables=tables, outcomes=outcomes, **_RECORDED)
-            for outcomes in self.facts.outcomes or ({},)
-        ]
+        bodies = [self._recorded_body(bound, outcomes=outcomes) for outcomes in self.facts.outcomes or ({},)]
         recorder = Recorder(list(map(self._task, bodies)), bound, self.cast, scratch=scratch, chunk=self._chunk)
         inputs = self.cast.roles, self.cast.by_element, self.cast.in_turn, scratch, self.facts.outcomes
         self._keep_on_disk(recorder.compiled, bound, "recorder", *inputs)
         return recorder
+
+    def _recorded_body(self, bound: BoundArguments, **options: Any) -> Any:
+        """Return the compiled body for reconnaissance, or for fetching what a task touches."""
+        tables, logged = self.cast.tables_of_rows(bound), self.cast.tables_of_rows(bound, MOST_AXES - 1)
+        return compile_function(
+            self.body, bound.float_dtype, records=True, tables=tables, logged=logged, **options, **_RECORDED
+        )
 
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:
         roles = self.cast.roles
@@ -347,16 +351,7 @@ class LoopProgram:
 
     def _fetching(self, bound: BoundArguments, roles: tuple[Role, ...], nonnegative: frozenset[Given]) -> Task:
         """Return the task over views that fetch what it touches, and their constructors."""
-        tables = self.cast.tables_of_rows(bound)
-        body = compile_function(
-            self.body,
-            bound.float_dtype,
-            records=True,
-            tables=tables,
-            unsigned=self._unsigned(nonnegative),
-            **_RECORDED,
-        )
-        task = self._task(body)
+        task = self._task(self._recorded_body(bound, unsigned=self._unsigned(nonnegative)))
         ghosts = [role.is_relaxed or position in self.cast.table_of for position, role in enumerate(roles)]
         arguments = enumerate(zip(roles, ghosts, bound.arguments, strict=True))
         return task, tuple(fetching_view(role, p, is_ghost, a.ragged, a.keyed) for p, (role, is_ghost, a) in arguments)

@@ -1,0 +1,144 @@
+"""Compiler pass that logs a row once, before a loop whose iterations all use elements of it, as in `W[i, f]` over f.
+
+Logged in each iteration, such accesses took most of the time of a reconnaissance, as nothing else is left of the loop.
+A loop without iterations logs the row nevertheless: records may have more rows than tasks touch.
+"""
+
+from collections.abc import Hashable
+from functools import cache
+from types import CodeType
+from typing import Any
+
+from numba.core import ir
+from numba.core.analysis import compute_cfg_from_blocks
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.ir_utils import get_definition, guard
+
+from strads.bodies.inserted_calls import call_of
+from strads.engine.views.rows_logged_before import log_read, log_write, logged_item, set_logged_item
+
+
+@cache
+def log_before_loops(body: CodeType, tables: frozenset[int]) -> type[FunctionPass]:
+    """Return the pass for a body and some of its arguments, numbered from 0 without the loop index."""
+
+    class LogBeforeLoops(FunctionPass):
+        _name = "strads_log_before_loops"
+
+        def __init__(self) -> None:
+            super().__init__()
+
+        def run_pass(self, state: Any) -> bool:
+            return state.func_id.func.__code__ == body and _Logs(state.func_ir, tables).move()
+
+    return register_pass(mutates_CFG=False, analysis_only=False)(LogBeforeLoops)
+
+
+class _Logs:
+    """Moves the logging of rows out of the loops of one function."""
+
+    def __init__(self, function_ir: Any, tables: frozenset[int]):
+        self._function, self._blocks, self._tables = function_ir, function_ir.blocks, tables
+        self._cfg = compute_cfg_from_blocks(self._blocks)
+        self._dominators = self._cfg.dominators()
+        self._loops = sorted(self._cfg.loops().values(), key=lambda loop: len(loop.body))  # inner before outer ones
+        self._assigned: dict[str, list[tuple[int, Any]]] = {}  # variable → block and value of each assignment
+        for label, block in self._blocks.items():
+            for statement in block.find_insts(ir.Assign):
+                self._assigned.setdefault(statement.target.name, []).append((label, statement.value))
+
+    def move(self) -> bool:
+        """Rewrite the blocks; returns whether anything has changed."""
+        # Block before the loop, table and row → table, index and loop of one access, and whether any of them writes.
+        moved: dict[tuple[int, str, Hashable], tuple[Any, Any, Any, bool]] = {}
+        for label, block in self._blocks.items():
+            statements = []
+            for statement in block.body:
+                found = self._movable(label, statement)
+                if found is None:
+                    statements.append(statement)
+                    continue
+                table, index, loop = found
+                key = next(iter(loop.entries)), table.name, self._name(index, loop)
+                writes = isinstance(statement, ir.SetItem)
+                moved[key] = table, index, loop, writes or (key in moved and moved[key][-1])
+                statements += _unlogged(block, statement)
+            block.body = statements
+        for (before, _, _), (table, index, loop, writes) in moved.items():
+            self._log(self._blocks[before], table, index, loop, writes=writes)
+        return bool(moved)
+
+    def _log(self, block: Any, table: Any, index: Any, loop: Any, *, writes: bool) -> None:
+        *statements, last = block.body
+        index = self._computed(index, loop, block, statements)
+        statements += call_of(log_write if writes else log_read, (table, index), block, last.loc)
+        block.body = [*statements, last]
+
+    def _movable(self, label: int, statement: Any) -> tuple[Any, Any, Any] | None:
+        """Return table, row index and loop of an access `T[i, j]` that can be logged before that loop."""
+        if isinstance(statement, ir.SetItem):
+            table, index = statement.target, statement.index
+        elif isinstance(statement, ir.Assign) and getattr(statement.value, "op", None) == "getitem":
+            table, index = statement.value.value, statement.value.index
+        else:
+            return None
+        argument, indices = (guard(get_definition, self._function, variable) for variable in (table, index))
+        if not (isinstance(argument, ir.Arg) and argument.index - 1 in self._tables):
+            return None
+        if not (isinstance(indices, ir.Expr) and indices.op == "build_tuple" and len(indices.items) > 1):
+            return None
+        loop = self._outermost_loop(label, indices.items[0])
+        return None if loop is None else (table, indices.items[0], loop)
+
+    def _outermost_loop(self, label: int, index: Any) -> Any:
+        """Return the outermost loop with a block that all its iterations run, and with one value of an index."""
+        found = None
+        for loop in self._loops:
+            if label not in loop.body:
+                continue
+            ends = [before for before, _ in self._cfg.predecessors(loop.header) if before in loop.body]
+            runs_always = all(label in self._dominators[end] for end in ends)
+            if len(loop.entries) != 1 or not runs_always or self._name(index, loop) is None:
+                break
+            found, label = loop, next(iter(loop.entries))
+        return found
+
+    def _name(self, variable: Any, loop: Any) -> Hashable:
+        """Return what identifies the value that a variable has in all iterations of a loop; None if it changes."""
+        assigned = self._assigned.get(variable.name, [])
+        if not any(label in loop.body for label, _ in assigned):
+            return variable.name
+        if len(assigned) > 1:
+            return None
+        value = assigned[0][1]
+        if isinstance(value, ir.Const | ir.Global | ir.FreeVar):
+            return type(value).__name__, value.value
+        if isinstance(value, ir.Var):
+            return self._name(value, loop)
+        if isinstance(value, ir.Expr) and value.op == "getattr":
+            of = self._name(value.value, loop)
+            return None if of is None else (of, value.attr)
+        return None
+
+    def _computed(self, variable: Any, loop: Any, block: Any, statements: list[Any]) -> Any:
+        """Append statements that compute a variable before a loop; returns the variable that has its value there."""
+        assigned = self._assigned.get(variable.name, [])
+        if not any(label in loop.body for label, _ in assigned):
+            return variable
+        value = assigned[0][1]
+        if isinstance(value, ir.Var):
+            return self._computed(value, loop, block, statements)
+        if isinstance(value, ir.Expr):
+            value = ir.Expr.getattr(self._computed(value.value, loop, block, statements), value.attr, value.loc)
+        target = block.scope.redefine("$strads_row_index", value.loc)
+        statements.append(ir.Assign(value, target, value.loc))
+        return target
+
+
+def _unlogged(block: Any, statement: Any) -> list[Any]:
+    """Return the statements of an access that is logged elsewhere."""
+    if isinstance(statement, ir.SetItem):
+        changed = statement.target, statement.index, statement.value
+        return call_of(set_logged_item, changed, block, statement.loc)
+    item = statement.value
+    return call_of(logged_item, (item.value, item.index), block, statement.loc, statement.target)

@@ -1,11 +1,17 @@
 """Loops whose rows depend on what they write: their second call tells whether a plan would hold."""
 
+import sys
+
 import numpy as np
 import pytest
 from numba import njit
 
 import strads
 from strads import async_for
+from strads.loops import program
+from strads.loops.arguments import bind_arguments
+from strads.loops.indices import LoopIndices
+from strads.loops.python_mode import record_few
 from strads.schedule.foresight import SHORT
 
 TASKS, ROWS = SHORT, 3000
@@ -56,3 +62,73 @@ def test_a_plan_is_only_made_if_tasks_keep_to_their_rows(runtime, body):
         assert all("a task has left the rows" in stats.plan.explain() for stats in calls[2:])
     else:
         assert all(stats.strategy != "sequential" for stats in calls[2:])
+
+
+def count_of_all(k, who, people, sums):
+    sums[0] += 1
+    people[who[k] % people[0, 1], 0] += 1
+
+
+def long_tasks(k, edges, parent):
+    total = 0
+    for j in range(60_000):
+        total += j % 7
+    a = edges[k, 0]
+    if parent[a] != total % 2 - 5:
+        parent[parent[a]] = edges[k, 1]
+
+
+def compiled_recorders(monkeypatch):
+    found = []
+    original = program.LoopProgram._recorder
+    monkeypatch.setattr(
+        program.LoopProgram, "_recorder", lambda *args, **options: found.append(1) or original(*args, **options)
+    )
+    return found
+
+
+def test_tasks_that_leave_their_rows_need_no_recorder(monkeypatch):
+    found = compiled_recorders(monkeypatch)
+    tables = list(map(strads.dvector, problem(union)))
+    for _ in range(3):
+        stats = async_for(TASKS, union, *tables)
+        tables[1][:] = np.arange(ROWS)
+    assert "a task has left the rows" in stats.plan.explain()
+    assert not found
+
+
+def test_a_row_of_all_tasks_is_seen_without_a_recorder(monkeypatch):
+    found = compiled_recorders(monkeypatch)
+    who, people, sums = problem(count_of_all)
+    people[:, 1] = ROWS
+    tables = list(map(strads.dvector, [who, people, sums]))
+    for _ in range(3):
+        stats = async_for(TASKS, count_of_all, *tables)
+    assert "touch row 0 of sums" in stats.plan.explain()
+    assert tables[2][0] == 3 * TASKS
+    assert not found
+
+
+def test_long_tasks_are_looked_at_by_compiled_code(monkeypatch):
+    found = compiled_recorders(monkeypatch)
+    edges, parent = problem(union)
+    tables = strads.dvector(edges), strads.dvector(parent)
+    for _ in range(2):
+        async_for(TASKS, long_tasks, *tables)
+    assert found
+
+
+def test_a_look_writes_nothing_and_leaves_the_tracer(monkeypatch):
+    who, people, sums = problem(by_owner)
+    bound = bind_arguments(by_owner, tuple(map(strads.dvector, (who, people, sums))))
+    cast = program.LoopProgram(by_owner, bound, fastmath=True).cast
+    before = sys.gettrace()
+    records = record_few(by_owner, bound, cast, LoopIndices.of(TASKS))
+    assert sys.gettrace() is before
+    assert records is not None
+    assert records.tasks == 64
+    assert all((records.tags[records.offsets[:-1]] & 1).tolist()), "each task changes its row of people"
+    np.testing.assert_array_equal(bound.tables()[1].dense, people)
+    np.testing.assert_array_equal(bound.tables()[2].dense, 0)
+    middle = (2 * 20 + 1) * TASKS // 128
+    assert (0, who[middle]) in records.of_task(20)

@@ -29,6 +29,7 @@ from strads.loops.indices import LoopIndices
 from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
+from strads.loops.on_nodes.first_look import LEFT_ROWS
 from strads.loops.on_nodes.looking_ahead import TOO_EARLY
 from strads.loops.on_nodes.minibatches import SyncResult
 from strads.loops.on_nodes.preparation import prepare
@@ -63,6 +64,7 @@ class _KeptLoop:
     failed: _Failed  # how an earlier call has failed
     changes: bool  # whether the data that determine the rows changed since the previous call
     deal: Deal  # how rows are dealt to blocks
+    stays: str = LEFT_ROWS  # why it stays in sequence, once tasks have left their rows or would have
     users: int = 0  # running calls: until they end the loop keeps its memory and its place on the nodes
     calls: int = 1  # that it has served, including the running ones
 
@@ -172,8 +174,9 @@ def _run_call(call: _Call) -> LoopStatistics:
 def _execute(call: _Call, kept: _KeptLoop, is_new: bool) -> LoopStatistics:
     facts, options = kept.facts, call.options
     results = _run(call, kept)
-    if any(result.has_moved for result in results):
+    if any(result.stays for result in results):
         kept.failed |= _Failed.LEFT_ROWS
+        kept.stays = next(result.stays for result in results if result.stays)
     add_sums(call.arguments, facts.plan.jobs, results)
     keep_limits(call.arguments, results[0].limits)
     copied = max(result.copy_seconds for result in results) if is_new else 0.0
@@ -245,13 +248,13 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     cluster, arguments = call.cluster, call.arguments
     outdated = _retire_outdated(call)
     changes, in_sequence = call.remembers and outdated is None and _has_new_indices(call), False
-    looks = False
+    looks, stays = False, LEFT_ROWS
     if outdated is not None and call.remembers:
         # A loop that has run in sequence continues to do so. Only once its rows have been the same in two calls is
         # reconnaissance worthwhile.
         changes = outdated.contents != call.contents(outdated.facts.deciding)
         in_sequence = outdated.facts.stays_in_sequence and call.options.strategy == "auto"
-        looks = outdated.facts.looks_next
+        looks, stays = outdated.facts.looks_next, outdated.stays
     leaves_rows = _Failed.LEFT_ROWS in failed and _runs_alone(call)
     alone = "so it ran before its rows changed" if in_sequence else ""
     spec = LoopSpec(
@@ -261,7 +264,7 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
         call.options,
         call.overlaps,
         contents={position: content_key(a) for position, a in enumerate(arguments) if table_of(a) is not None},
-        alone="a task has left the rows that were recorded for it" if leaves_rows else alone,
+        alone=stays if leaves_rows else alone,
         in_order_of_sums=_Failed.ROUNDED in failed,
         leaves_rows=leaves_rows,
         is_first=call.remembers and outdated is None and not failed,
@@ -280,7 +283,7 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     facts = next(facts for facts in replies if facts is not None)
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
     found = facts, call.contents(facts.deciding), failed, changes, call.deal
-    kept = _KeptLoop(cluster, spec.name, call.key, call.indices, tables, *found, users=1)
+    kept = _KeptLoop(cluster, spec.name, call.key, call.indices, tables, *found, stays=stays, users=1)
     with _keeping:
         _kept.append(kept)
         for idle in [loop for loop in _kept[:-_MAX_KEPT] if loop.users == 0]:

@@ -1,10 +1,12 @@
 """Python mode, for debugging: the interpreter runs a loop one task at a time, with every access checked.
 
 The same tables also explain a failed reconnaissance: the task is run again on private copies, and Python's
-traceback gives the line.
+traceback gives the line. And they show what rows a few tasks touch, in less time than a recorder takes to compile.
 """
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -29,8 +31,10 @@ from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.rng.numbers import NumbersOfTask
 from strads.schedule.plan import Plan
-from strads.schedule.records.access import AccessRecords
+from strads.schedule.records.access import AccessRecords, SparseRecords
 from strads.schedule.records.pools import Pools
+
+_LOOKED_AT, _FEWEST, _MOST_LINES = 64, 8, 400_000  # tasks, and lines of Python that they execute together
 
 
 def _arguments(
@@ -130,6 +134,68 @@ def explain_failure(body: Callable[..., Any], bound: BoundArguments, table_of: d
         _run_task(plain_function(body), CheckedTask(index, None), arguments, tables, "; no table was changed")
 
 
+class _TooLong(Exception):
+    """Tasks execute too many lines to be run in the interpreter."""
+
+
+def record_few(
+    body: Callable[..., Any], bound: BoundArguments, cast: Cast, indices: LoopIndices
+) -> AccessRecords | None:
+    """Record a few tasks from all over a loop, each on private copies of rows; a row counts as written if it changes.
+
+    None if one of them fails, or if they execute many lines.
+    """
+    arguments, beginning = _arguments(bound, cast.table_of, private=True)
+    function, count = plain_function(body), min(_LOOKED_AT, len(indices))
+    tags, rows, offsets = list[int](), list[int](), [0]
+    try:
+        with np.errstate(all="ignore"), _limited(_MOST_LINES):
+            for number in range(count):
+                task = CheckedTask(indices[(2 * number + 1) * len(indices) // (2 * count)], None)
+                _begin(beginning, task)
+                function(task.index, *arguments)
+                changed = {
+                    access for table in beginning if isinstance(table, CheckedTable) for access in table.changed()
+                }
+                seen = sorted(task.seen)
+                tags += [2 * table | ((table, row) in changed) for table, row in seen]
+                rows += [row for _, row in seen]
+                offsets.append(len(rows))
+    except _TooLong:
+        if len(offsets) <= _FEWEST:
+            return None
+    except Exception:  # which the compiled body may not raise, or which its run is going to explain
+        return None
+    shapes = cast.table_shapes(bound, by_row=True)
+    return SparseRecords(shapes, np.array(offsets, np.int64), np.array(rows, np.int64), np.array(tags, np.uint8))
+
+
+@contextmanager
+def _limited(lines: int) -> Iterator[None]:
+    """Raise `_TooLong` in Python code that executes more lines: a count, unlike time, is the same everywhere."""
+    left, before = [lines], sys.gettrace()
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        left[0] -= event == "line"
+        if left[0] < 0:
+            raise _TooLong
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def _begin(beginning: list[CheckedTable | NumbersOfTask], task: CheckedTask) -> None:
+    for argument in beginning:
+        if isinstance(argument, NumbersOfTask):
+            argument.begin(task.index)
+        else:
+            argument.begin(task)
+
+
 def _run_task(
     function: Callable[..., Any],
     task: CheckedTask,
@@ -137,11 +203,7 @@ def _run_task(
     beginning: list[CheckedTable | NumbersOfTask],
     consequence: str,
 ) -> None:
-    for argument in beginning:
-        if isinstance(argument, NumbersOfTask):
-            argument.begin(task.index)
-        else:
-            argument.begin(task)
+    _begin(beginning, task)
     try:
         function(task.index, *arguments)
     except Exception as error:

@@ -107,6 +107,12 @@ class CheckedTable(NDArrayOperatorsMixin):
         self._task = task
         self._copies.clear()
 
+    def changed(self) -> Iterator[tuple[int, int]]:
+        """Return the pairs (table, row) of the private copies that the task has changed."""
+        for row, copy in self._copies.items():
+            if self._number is not None and np.asarray(copy).tobytes() != np.asarray(self._data[row]).tobytes():
+                yield self._number, row
+
     def __len__(self) -> int:
         return len(self._data)
 

@@ -22,13 +22,13 @@ from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.failures import explain_failed_run
 from strads.loops.on_nodes.binding import bind, compiling
 from strads.loops.on_nodes.contents import nonnegative_numbers
+from strads.loops.on_nodes.first_look import look, reason_to_stay
 from strads.loops.on_nodes.plan_order import IN_PLAN_ORDER, InPlanOrder
 from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.recovery import restore
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram, Variant
 from strads.loops.python_mode import run_checked
-from strads.schedule.records.access import AccessRecords, same_rows
 
 _HOLD = 2.0  # safety factor: messages are held back for the time that blocks can wait, divided by this
 
@@ -63,11 +63,11 @@ def run(
     loop.run, loop.before, loop.arrived = node.comm.run, None, None
     call = _Call(loop, NodeTasks.of(node, loop.spec, arguments, team, variant=loop.variant))
     copy_seconds = call.in_order.update(contents)
-    compile_seconds = call.compile()
-    before = call.look() if loop.is_first_look else None
+    before, looked = look(call.tasks) if loop.is_first_look else (None, 0.0)
+    compile_seconds = call.compile() + looked
     limits = call.program.lasting_limits(call.bound)
     execution, traffic = call.execute(record_order)
-    has_moved = loop.is_first_look and not same_rows(before, call.look())
+    stays = reason_to_stay(before, look(call.tasks)[0]) if loop.is_first_look else ""
     statistics = NodeStatistics(
         node.rank,
         node.comm.hosts[node.rank],
@@ -91,7 +91,7 @@ def run(
         copy_seconds,
         compile_seconds,
         limits,
-        has_moved,
+        stays,
     )
 
 
@@ -180,11 +180,6 @@ class _Call:
         make = lambda: self.program.worker(self.bound, loop.executable, self.storages, loop.checking, known)  # noqa: E731
         self.worker, seconds = compiling(self.program, make)
         return seconds
-
-    def look(self) -> AccessRecords | None:
-        """Record a sample of the tasks with the rows as they are now (a collective); None if one fails."""
-        self.tasks.complete()
-        return self.tasks.sample()
 
     def execute(self, record_order: bool) -> tuple[Execution, Traffic]:
         """Execute the plan; also returns the traffic."""

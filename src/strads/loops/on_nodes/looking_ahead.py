@@ -128,17 +128,17 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     nothing = nothing_recorded(tasks.tables, len(tasks.indices))
     if spec.is_first and not spec.alone and _may_leave_rows(spec, program):
         return Ahead(tasks, {}, 0.0, nothing, BEFORE_LOOK, checks_all=True)
+    if spec.looks and not spec.alone:
+        return Ahead(tasks, {}, 0.0, nothing, FIRST_LOOK, checks_all=True)
+    alone, rejected = Alone(spec.alone) if spec.alone else None, dict[str, str]()
+    if spec.leaves_rows:  # on a cluster, one node gets all rows
+        return Ahead(tasks, {}, 0.0, nothing, alone, checks_all=True)
     try:
         _, seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
     except CompileError:
         if is_trial:
             return None
         raise
-    alone, rejected = Alone(spec.alone) if spec.alone else None, dict[str, str]()
-    if spec.leaves_rows and not is_local:  # one node gets all rows
-        return Ahead(tasks, {}, seconds, nothing, alone, checks_all=True)
-    if spec.looks and not alone:
-        return Ahead(tasks, {}, seconds, nothing, FIRST_LOOK, checks_all=True)
     if in_order and program.cast.near and options.strategy == "auto":
         alone = alone or _ALL_ROWS
     is_single = may_be_alone and tasks.team.size == 1 and not bound.sums_floats

@@ -156,7 +156,7 @@ class NodeResult:
     compile_seconds: float  # spent on compiling the worker
     # Position of a table, field → number that its integers, of which none is negative, are below.
     limits: dict[tuple[int, str | None], int] = field(default_factory=dict)
-    has_moved: bool = False  # whether tasks touch other rows after a first look than before it
+    stays: str = ""  # why the loop had better stay in sequence, if a first look has shown it
 
 
 @dataclass(frozen=True)

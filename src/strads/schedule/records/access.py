@@ -86,8 +86,6 @@ class SparseRecords:
 AccessRecords = UniformRecords | SparseRecords
 
 
-def same_rows(one: AccessRecords | None, other: AccessRecords | None) -> bool:
-    """Whether all tasks touch the same rows; no records are unlike any."""
-    if one is None or other is None or one.tasks != other.tasks:
-        return False
-    return all(one.of_task(task) == other.of_task(task) for task in range(one.tasks))
+def same_rows(one: AccessRecords, other: AccessRecords) -> bool:
+    """Whether tasks touch the same rows, as far as both records have them."""
+    return all(one.of_task(task) == other.of_task(task) for task in range(min(one.tasks, other.tasks)))

@@ -40,7 +40,7 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.untyped_passes import IRProcessing
 
 import strads
-from strads.bodies.literals import SingleLiterals
+from strads.bodies.passes.literals import SingleLiterals
 from strads.dds import Accumulator, Readonly, Relaxed
 from strads.dds.ragged import RaggedArray
 from strads.rng.numbers import RandomNumbers

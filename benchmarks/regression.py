@@ -40,7 +40,7 @@ from _regression_gaps import relative_gap  # noqa: E402
 from _regression_peers import Variant, tolerances, variants  # noqa: E402
 from _regression_problems import Problem, correlated, genes, imdb, tall  # noqa: E402
 
-GOAL, QUICK_SECONDS, MOST_REPEATS = 1e-6, 0.3, 50
+GOAL, QUICK_SECONDS, MAX_REPEATS = 1e-6, 0.3, 50
 CACHE = Path(tempfile.gettempdir()) / "strads-benchmark-reviews.npz"
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "imdb": partial(imdb, "quadratic", CACHE),
@@ -219,7 +219,7 @@ def compare(problem: Problem, ratio: float, options: argparse.Namespace) -> None
         if options.verbose:
             print(f"    {variant.solver} [{variant.options}]", _figures(side), flush=True)
     sides = fastest_of_each_solver(every)
-    for turn in range(max(options.repeats, MOST_REPEATS)):
+    for turn in range(max(options.repeats, MAX_REPEATS)):
         for side in sides:
             wanted_seconds = options.limit / 2 if turn < options.repeats else QUICK_SECONDS
             if side.has_reached and not side.error and sum(side.seconds) < wanted_seconds:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from strads import schmp
 from strads.models import Corpus
 from strads.models.kernels.aligned import aligned_zeros, padded
-from strads.models.kernels.lda_dense import sample_dense
+from strads.models.kernels.lda_dense_sampler import sample_dense
 from strads.models.kernels.lda_likelihood import log_documents, log_topics, log_words
 from strads.models.kernels.lda_random import job_key
 from strads.models.kernels.lda_tables import DenseWords, make_prior

@@ -21,7 +21,7 @@ class UnknownKeyError(InputError, KeyError):
 
 
 class CompileError(StradsError):
-    """A loop body that Numba cannot compile; the offending line comes first."""
+    """A loop body that cannot be compiled; the offending line comes first."""
 
 
 class BodyIndexError(StradsError, IndexError):

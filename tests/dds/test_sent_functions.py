@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from launching import needs_mpi, run_under_mpi
 
-from strads.dds.sent_functions import sent_to
+from strads.user_code.sent_functions import sent_to
 
 _RATES = """
 import threading

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import strads
 from strads.cluster import Node, current
 from strads.dds import RaggedArray, dvector
-from strads.dds.shard import Shard, complete, fetch_rows
+from strads.dds.shard import Shard, fetch_rows, gather_all_rows
 from strads.errors import ArgumentError, InputError, NodeFailure
 
 pytestmark = pytest.mark.nodes
@@ -70,7 +70,7 @@ def test_rows_move_to_any_bounds(runtime, nodes, kind, data):
         assert [row for _, _, rows in found for row in rows] == plain
         table.written_on_nodes()
         if data.draw(st.booleans()):
-            runtime.run(lambda node, name: complete(node, node.store[name]), name)
+            runtime.run(lambda node, name: gather_all_rows(node, node.store[name]), name)
     assert table.to_list() == plain
 
 

@@ -1,7 +1,7 @@
 """Random expressions: numbers, conditions, and the numbers of rows."""
 
 from .arguments import DENSE, Arg
-from .scope import MOST_BITS, STORED_BITS, STORED_FRACTION, Array, Facts, Num, Rec, Scope
+from .scope import MAX_BITS, STORED_BITS, STORED_FRACTION, Array, Facts, Num, Rec, Scope
 
 
 class Expressions:
@@ -123,11 +123,11 @@ class Expressions:
 
     def _joined(self, a: Num, sign: str, b: Num, is_float: bool) -> Num:
         if sign == "*":
-            if a.bits + b.bits + a.fraction + b.fraction > MOST_BITS or a.fraction + b.fraction > 4:
+            if a.bits + b.bits + a.fraction + b.fraction > MAX_BITS or a.fraction + b.fraction > 4:
                 a, b = self.fitted(a, is_float, True), self.fitted(b, is_float, True)
             bits, fraction = a.bits + b.bits, a.fraction + b.fraction
         else:
-            if max(a.bits, b.bits) + 1 + max(a.fraction, b.fraction) > MOST_BITS:
+            if max(a.bits, b.bits) + 1 + max(a.fraction, b.fraction) > MAX_BITS:
                 a, b = self.fitted(a, is_float, True), self.fitted(b, is_float, True)
             bits, fraction = max(a.bits, b.bits) + 1, max(a.fraction, b.fraction)
         return Num(f"({a.text} {sign} {b.text})", a.volatile or b.volatile, bits, fraction)

@@ -4,7 +4,7 @@ from .arguments import Arg
 from .scope import STORED_BITS, STORED_FRACTION, Array, Num, Scope
 from .statements import Lines, Statements, indented
 
-MOST_HELPERS = 2
+MAX_HELPERS = 2
 
 
 class Helpers(Statements):
@@ -20,7 +20,7 @@ class Helpers(Statements):
 
     def _call(self, is_float: bool) -> Num:
         """A helper that returns a number."""
-        if len(self.facts.helpers) >= MOST_HELPERS or (self.in_helper and self.chance(0.6)):
+        if len(self.facts.helpers) >= MAX_HELPERS or (self.in_helper and self.chance(0.6)):
             return self._float_leaf() if is_float else self._int_leaf()
         arrays = [a for a in self.scope.arrays if a.dimensions == 1 and not a.growable]
         tables = [a for a in self.args if a.kind == "vec" and a.role == "read" and not a.points]
@@ -86,7 +86,7 @@ class Helpers(Statements):
 
     def call_statement(self) -> Lines:
         arrays = [a for a in self.scope.arrays if a.dimensions == 1 and a.writable]
-        if not arrays or len(self.facts.helpers) >= MOST_HELPERS:
+        if not arrays or len(self.facts.helpers) >= MAX_HELPERS:
             return self.variable()
         a = self.rng.choice(arrays)
         return self.pick({self._writer: 3, self._passes_on: 2, self._several: 1, self._maker: 1})(a)

@@ -21,7 +21,7 @@ class Num:
 
 STORED_BITS = 11  # of what variables and tables hold; a cell that is only added to stays below that
 STORED_FRACTION = 2
-MOST_BITS = 22  # f4 has 24
+MAX_BITS = 22  # f4 has 24
 
 
 @dataclass

@@ -400,7 +400,7 @@ def test_readonly_overrules_a_doubt_but_not_a_write():
 
 
 def test_volatile_line_is_that_of_the_access():
-    line = facts(conditional_row_of_values, VALUES, VALUES).volatile_line
+    line = facts(conditional_row_of_values, VALUES, VALUES).first_volatile_line
     assert line == conditional_row_of_values.__code__.co_firstlineno + 2
 
 

@@ -200,7 +200,7 @@ def test_only_a_folder_that_nobody_else_can_write_is_used(machine: Machine) -> N
 def test_what_has_not_been_used_for_longest_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from strads.bodies import code_cache
 
-    monkeypatch.setattr(code_cache, "_MOST_FILES", 8)
+    monkeypatch.setattr(code_cache, "_MAX_FILES", 8)
     for age in range(9):
         path = tmp_path / f"{age}.nbc"
         path.touch()

@@ -9,7 +9,7 @@ from serial import run_or_refuse
 import strads
 from strads import async_for
 from strads.bodies.analysis import Field, TableKind, analyse_body
-from strads.schedule.foresight import PlanningCost
+from strads.schedule.loop_sample import PlanningCost
 
 INTEGERS, FLOATS = TableKind(1, integer=True), TableKind(1, floating=True)
 GRID = TableKind(2, integer=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import strads
-from strads.schedule import foresight
+from strads.schedule import loop_sample
 
 TASKS, ROWS = 3000, 500
 RECORD = np.dtype([("first", "i4"), ("second", "i4"), ("score", "f8")])
@@ -96,16 +96,16 @@ def values(table):
     ids=lambda body: body.__name__,
 )
 def test_rows_fetched_ahead_change_no_result(body, threads, monkeypatch):
-    monkeypatch.setattr(foresight, "WAITING", -1.0)
+    monkeypatch.setattr(loop_sample, "WAITING", -1.0)
     fetched, expected = make(body.__name__), make(body.__name__)
     stats = strads.async_for(TASKS, body, *fetched, strategy="sequential", threads=threads, fastmath=False)
-    assert stats.plan.details.ahead > 0
+    assert stats.plan.details.prefetch_distance > 0
     assert "tasks ahead" in stats.plan.explain()
-    monkeypatch.setattr(foresight, "WAITING", 2.0)
+    monkeypatch.setattr(loop_sample, "WAITING", 2.0)
     other = strads.async_for(
         range(TASKS), body, *expected, strategy="sequential", threads=threads, fastmath=False, seed=1
     )
-    assert other.plan.details.ahead == 0
+    assert other.plan.details.prefetch_distance == 0
     for mine, other in zip(fetched[1:], expected[1:], strict=True):
         assert np.array_equal(values(mine), values(other))
 
@@ -118,13 +118,13 @@ def add_pair(k, J, W):
 def test_only_rows_that_are_not_in_the_cache_are_fetched(rows, is_fetched):
     pairs = strads.dvector(np.random.default_rng(0).integers(0, rows, (20_000, 2)), dtype="i4")
     stats = strads.async_for(20_000, add_pair, pairs, strads.dvector.zeros(rows), strategy="sequential")
-    assert (stats.plan.details.ahead > 0) == is_fetched
+    assert (stats.plan.details.prefetch_distance > 0) == is_fetched
 
 
 def test_rows_that_follow_each_other_are_not_fetched():
     pairs = strads.dvector(np.stack([np.arange(20_000), np.arange(20_000) + 1], 1), dtype="i4")
     stats = strads.async_for(20_000, add_pair, pairs, strads.dvector.zeros(2_000_000), strategy="sequential")
-    assert stats.plan.details.ahead == 0
+    assert stats.plan.details.prefetch_distance == 0
 
 
 def wrong_late(k, J, W):

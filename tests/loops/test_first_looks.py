@@ -12,7 +12,7 @@ from strads.loops import program
 from strads.loops.arguments import bind_arguments
 from strads.loops.indices import LoopIndices
 from strads.loops.python_mode import record_few
-from strads.schedule.foresight import SHORT
+from strads.schedule.loop_sample import SHORT
 
 TASKS, ROWS = SHORT, 3000
 
@@ -57,7 +57,7 @@ def test_a_plan_is_only_made_if_tasks_keep_to_their_rows(runtime, body):
         for table, array in zip(tables, expected, strict=True):
             np.testing.assert_array_equal(table.to_numpy(), array)
     assert [stats.strategy for stats in calls[:2]] == ["sequential", "sequential"]
-    assert "shows whether tasks keep to their rows" in calls[1].plan.explain()
+    assert "samples whether the rows stay the same" in calls[1].plan.explain()
     if body is union:
         assert all("a task has left the rows" in stats.plan.explain() for stats in calls[2:])
     else:
@@ -121,9 +121,9 @@ def test_long_tasks_are_looked_at_by_compiled_code(monkeypatch):
 def test_a_look_writes_nothing_and_leaves_the_tracer(monkeypatch):
     who, people, sums = problem(by_owner)
     bound = bind_arguments(by_owner, tuple(map(strads.dvector, (who, people, sums))))
-    cast = program.LoopProgram(by_owner, bound, fastmath=True).cast
+    roles = program.LoopProgram(by_owner, bound, fastmath=True).argument_roles
     before = sys.gettrace()
-    records = record_few(by_owner, bound, cast, LoopIndices.of(TASKS))
+    records = record_few(by_owner, bound, roles, LoopIndices.of(TASKS))
     assert sys.gettrace() is before
     assert records is not None
     assert records.tasks == 64

@@ -6,8 +6,8 @@ from numba import njit
 
 import strads
 from strads import async_for
-from strads.loops.on_nodes import recording
-from strads.schedule import choice, foresight, planner
+from strads.loops.on_nodes import node_tasks
+from strads.schedule import choice, loop_sample, planner
 
 full, zeros = strads.dvector.full, strads.dvector.zeros
 
@@ -246,7 +246,7 @@ def test_long_rows_are_not_copied_to_look_ahead(monkeypatch):
         raise AssertionError("the loop was looked through")
 
     p, W = strads.dvector(np.arange(2000) % 4), zeros((4, 1000), "i8")
-    monkeypatch.setattr(recording.Reconnaissance, "check", refuse)
+    monkeypatch.setattr(node_tasks.Reconnaissance, "check", refuse)
     stats = async_for(2000, long_rows, p, W)
     assert stats.strategy == "sequential"
     assert W.to_numpy().sum() == 4000
@@ -540,7 +540,7 @@ def level_out(k, source, target, level):
 
 @pytest.mark.nodes
 def test_a_first_call_makes_no_plan_that_would_take_many_times_as_long(runtime, monkeypatch):
-    monkeypatch.setattr(foresight, "LONG", 0)
+    monkeypatch.setattr(loop_sample, "LONG", 0)
     tables, found = (*map(strads.dvector, edges(np.random.default_rng(0))), zeros(5000, "i8")), []
     for _ in range(3):
         replay = [table.to_numpy(copy=True) for table in tables]
@@ -553,7 +553,7 @@ def test_a_first_call_makes_no_plan_that_would_take_many_times_as_long(runtime, 
 
 
 def test_a_first_call_that_makes_no_plan_still_refuses_indices_out_of_range(monkeypatch):
-    monkeypatch.setattr(foresight, "LONG", 0)
+    monkeypatch.setattr(loop_sample, "LONG", 0)
     source, target = edges(np.random.default_rng(0))
     source[19990] = 5000
     level = zeros(5000, "i8")

@@ -11,7 +11,7 @@ import strads
 from strads import async_for
 from strads.loops.reconnaissance import Reconnaissance
 from strads.schedule.records.access import SparseRecords, TableShape
-from strads.schedule.records.crowding import crowded_row, sample
+from strads.schedule.records.hot_rows import hot_row, sample
 
 ROWS = 60
 
@@ -99,7 +99,7 @@ def test_of_tasks_that_touch_all_rows_a_sample_is_recorded(monkeypatch):
     assert run_or_refuse(64, by_column, X, r, w, threads=2) is None
     assert async_for(64, by_column, X, r, w, threads=2).plan.strategy == "sequential"
     assert sum(len(log.counts) for logs in logged for log in logs) < 40
-    assert crowded_row(sample(of_all_rows(tasks=1000, rows=5000))) is not None
+    assert hot_row(sample(of_all_rows(tasks=1000, rows=5000))) is not None
     assert sample(of_all_rows(tasks=1000, rows=5000)).tasks < 100
 
 

@@ -216,8 +216,8 @@ def test_a_plan_made_for_compiled_code_serves_python_too():
 
 
 def test_writes_to_read_only_tables_are_refused():
+    from strads.loops.argument_roles import ArgumentRoles
     from strads.loops.arguments import bind_arguments
-    from strads.loops.casting import Cast
     from strads.loops.indices import LoopIndices
     from strads.loops.python_mode import run_checked
     from strads.schedule.planner import build_plan
@@ -232,7 +232,7 @@ def test_writes_to_read_only_tables_are_refused():
     for body, shape in [(write_element, (2,)), (write_row, (2, 3))]:
         source, target = strads.dvector.full(shape, 1.0), strads.dvector.zeros(shape)
         bound = bind_arguments(body, (source, target))
-        nothing = Cast((), {}, frozenset(), {}, (), frozenset(), frozenset())
+        nothing = ArgumentRoles((), {}, frozenset(), {}, (), frozenset(), frozenset())
         records = UniformRecords((), (), (), np.zeros((2, 0), np.int32))  # as if nothing were written
         plan = build_plan(records, threads=1)
         with pytest.raises(strads.AccessPatternError, match=r"(?s)test_python_mode.*task 0.*read-only"):

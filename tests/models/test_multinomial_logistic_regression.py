@@ -162,7 +162,7 @@ def test_without_penalty_the_minimum_may_be_where_training_starts(monkeypatch, k
 
 
 def test_many_features_are_preconditioned_by_the_diagonal(monkeypatch):
-    monkeypatch.setattr(preconditioner, "_MOST_FEATURES", 4)
+    monkeypatch.setattr(preconditioner, "_MAX_FEATURES", 4)
     for kind in ("dense", "sparse"):
         X, y = data(9, kind)
         diagonal = MultinomialLogisticRegression(tol=1e-10).fit(X, y)
@@ -173,7 +173,7 @@ def test_many_features_are_preconditioned_by_the_diagonal(monkeypatch):
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("penalty", ["l2", "l1", None])
 def test_one_model_for_any_number_of_threads_and_nodes(monkeypatch, penalty, kind):
-    monkeypatch.setattr(row_blocks, "_LEAST_WORK", 1)  # 16 blocks of rows
+    monkeypatch.setattr(row_blocks, "_MIN_WORK", 1)  # 16 blocks of rows
     X, y = data(10, kind, classes=4, samples=500)
     found = set()
     for threads in (1, 2, 3, 8, 16):

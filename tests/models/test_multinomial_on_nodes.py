@@ -20,7 +20,7 @@ def data():
 @pytest.mark.parametrize("penalty", ["l2", "l1", None])
 @pytest.mark.parametrize("form", [np.ascontiguousarray, sp.csr_array])
 def test_the_bits_are_those_of_a_single_process(runtime, monkeypatch, penalty, form):
-    monkeypatch.setattr(row_blocks, "_LEAST_WORK", 1)  # 16 blocks of rows; chosen by the driver
+    monkeypatch.setattr(row_blocks, "_MIN_WORK", 1)  # 16 blocks of rows; chosen by the driver
     X, y = data()
     model = MultinomialLogisticRegression(penalty, C=0.1)
     found = model.fit(form(X), y)

@@ -95,7 +95,7 @@ def test_files(tmp_path):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(("alpha", "features"), [(0.0, 30), (0.1, 30), (0.1, 300)])
 def test_without_an_l1_norm(alpha, features, intercept, sparse, monkeypatch):
-    monkeypatch.setattr(ridge, "_MOST_FEATURES", 100)
+    monkeypatch.setattr(ridge, "_MAX_FEATURES", 100)
     X, y, weights = problem(2, features=features)
     given = scipy.sparse.csr_array(X) if sparse else X
     model = PoissonRegressor(alpha, l1_ratio=0.0, fit_intercept=intercept).fit(given, y, weights)

@@ -30,7 +30,7 @@ def started(monkeypatch):
 def by_sweeps(model, *data):
     """Fit by sweeps over the samples, which data with more features than samples take."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(support_vector_solver, "_MOST_FEATURES", 0)
+        patch.setattr(support_vector_solver, "_MAX_FEATURES", 0)
         return model.fit(*data)
 
 

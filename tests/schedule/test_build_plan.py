@@ -22,9 +22,9 @@ from strads.schedule import (
     choice,
 )
 from strads.schedule.choice import STRATEGIES
-from strads.schedule.passes import parallel
-from strads.schedule.passes.counting_sort import PlanOrderCopy
-from strads.schedule.passes.streaming import empty_lines
+from strads.schedule.kernels import parallel
+from strads.schedule.kernels.counting_sort import PlanOrderCopy
+from strads.schedule.kernels.streaming import empty_lines
 from strads.schedule.planner import plan_of_ranges
 from strads.schedule.records.parts import as_sparse
 from strads.schedule.records.row_ranges import Marks, RowRanges, ranges_of
@@ -342,7 +342,7 @@ def test_tasks_that_only_read_a_row_do_not_wait_for_each_other() -> None:
 @settings(max_examples=50, deadline=None)
 @given(any_loops(), st.sampled_from([0, 1, 256]))
 def test_chunks_with_many_readers_wait_for_what_they_must(records: AccessRecords, readers: int) -> None:
-    with patch.multiple(chunks, CHUNKS=(16, 64), SMALLEST_CHUNK=0.1, MOST_READERS=readers):
+    with patch.multiple(chunks, CHUNKS=(16, 64), SMALLEST_CHUNK=0.1, MAX_READERS=readers):
         plan = build_plan(records, threads=2, strategy="wavefront")
     verify_plan(plan, records)
     assert conflicts_in_loop_order(plan, records)
@@ -447,7 +447,7 @@ def test_one_shared_row_runs_sequentially_and_says_so() -> None:
     assert plan.jobs == 1
     assert plan.parallelism == 1.0
     assert plan.order.tolist() == list(range(500))
-    assert "100% of the tasks that were looked at touch row 0 of W" in plan.reason
+    assert "100% of the sampled tasks touch row 0 of W" in plan.reason
 
 
 def test_empty_loops() -> None:

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strads.engine.plans.gather import as_records
-from strads.schedule.passes.counting_sort import PlanOrderCopy, count_keys, group_by_key
-from strads.schedule.passes.packing import pack
-from strads.schedule.passes.parallel import sequential
-from strads.schedule.passes.streaming import begins_line, empty_lines
+from strads.schedule.kernels.counting_sort import PlanOrderCopy, count_keys, group_by_key
+from strads.schedule.kernels.packing import pack
+from strads.schedule.kernels.parallel import sequential
+from strads.schedule.kernels.streaming import begins_line, empty_lines
 from strads.schedule.records.access import TableShape, UniformRecords
 from strads.schedule.strategies.blocks import apportion, block_lookup, equal_work_cuts
 from strads.schedule.strategies.precedence import barriers, chain, heaviest_chain

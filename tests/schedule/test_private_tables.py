@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strads.schedule.passes.parallel import sequential
+from strads.schedule.kernels.parallel import sequential
 from strads.schedule.planner import build_plan
 from strads.schedule.records.access import SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.parts import as_sparse

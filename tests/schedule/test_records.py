@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.schedule.choice import spread
+from strads.schedule.choice import sample_stride
 from strads.schedule.planner import build_plan
 from strads.schedule.records.access import SparseRecords, TableShape, UniformRecords
-from strads.schedule.records.feeding import MANY, Feeding, feeding
+from strads.schedule.records.flow_dependences import MANY, FlowDependences, flow_dependences
 from strads.schedule.records.merging import merge_repeated
 from strads.schedule.records.parts import as_sparse, as_uniform
 
@@ -59,12 +59,12 @@ def test_feeding_follows_its_definition(tasks: list[list[tuple[int, int]]]) -> N
         backward |= any(max(writers.get(read, [-1])) > number for read in reads)
         fed += any(read in writers for read in reads)
     if backward:
-        expected = Feeding.BACKWARD
+        expected = FlowDependences.BACKWARD
     elif not foreign:
-        expected = Feeding.NEVER
+        expected = FlowDependences.NEVER
     else:
-        expected = Feeding.FORWARD if fed > MANY * len(tasks) else Feeding.SELDOM
-    assert feeding(sparse(tasks)) is expected
+        expected = FlowDependences.FORWARD if fed > MANY * len(tasks) else FlowDependences.SELDOM
+    assert flow_dependences(sparse(tasks)) is expected
 
 
 @given(st.integers(1, 5), st.lists(st.integers(0, 3), min_size=1, max_size=4), st.integers(0, 2**32 - 1))
@@ -86,7 +86,7 @@ def test_a_long_loop_without_a_plan_that_wins_is_judged_by_a_part() -> None:
     plan = build_plan(records, threads=2)
     assert plan.strategy == "sequential"
     text = plan.explain()
-    assert f"{len(range(0, tasks, spread(tasks))):,} tasks from all over it" in text
+    assert f"{len(range(0, tasks, sample_stride(tasks))):,} tasks from all over it" in text
     assert "row 0 of x" in text
     assert "not components: " in text
 

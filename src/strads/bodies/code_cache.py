@@ -25,10 +25,10 @@ from numba.core.caching import IndexDataCacheFile, _Cache
 from numba.core.compiler import CompileResult
 from numba.misc.appdirs import AppDirs
 
-from strads.dds.user_functions import ById
 from strads.engine.views.roles import Role
+from strads.user_code.functions import ById
 
-_MOST_FILES = 4_000  # of some 100 kB
+_MAX_FILES = 4_000  # of some 100 kB
 _PUT_IN_LATER = ".numba.unresolved$"  # prefix of symbols that are resolved later
 _PACKAGES = ("numba", "llvmlite", "numpy")
 _STABLE_MODULES = ("numpy", "numba", "math", "builtins")  # their versions are part of every key
@@ -151,10 +151,10 @@ def code_folder() -> Path | None:
 
 def _make_room(folder: Path) -> None:
     """Remove the least recently used files if there are too many."""
-    if len(os.listdir(folder)) < _MOST_FILES:
+    if len(os.listdir(folder)) < _MAX_FILES:
         return
     codes = sorted(folder.glob("*.nbc*"), key=lambda path: path.stat().st_mtime)
-    for path in codes[: _MOST_FILES // 4]:
+    for path in codes[: _MAX_FILES // 4]:
         path.unlink(missing_ok=True)
 
 

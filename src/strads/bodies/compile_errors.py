@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from strads.dds import Accumulator, KeyedTable, dvector
-from strads.dds.source_location import describe, is_user_file
 from strads.errors import CompileError, StradsError
+from strads.user_code.source_location import describe, is_user_file
 
 _PLACE = re.compile(r'(?:File "|Raised from )([^"\n]+?)(?:", line | \()(\d+)')
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -48,8 +48,8 @@ def _location(error: Exception, text: str, body: Callable[..., Any]) -> tuple[st
 def compile_error(filename: str, line: int, reason: str) -> CompileError:
     """Return the error for a line that cannot be compiled."""
     return CompileError(
-        f"{describe(filename, line)}\n  Numba cannot compile this: {reason}\n"
-        "  Loop bodies use the subset of Python and NumPy that Numba supports."
+        f"{describe(filename, line)}\n  strads cannot compile this: {reason}\n"
+        "  Loop bodies use the subset of Python and NumPy that Numba supports, with a few exceptions."
     )
 
 
@@ -90,7 +90,10 @@ def _reason(text: str) -> str:
     if own:
         return str(own[-1]).strip()
     if "Cannot modify readonly array" in text:
-        return "a row is written that seemed to be only read: write it as table[row][...], not through another object"
+        return (
+            "this writes a row of a table that the analysis took for read-only: write it as table[row][...] = ..., "
+            "not through another name"
+        )
     useful: list[str] = []
     for line in map(str.strip, text.splitlines()):
         if useful and _DETAILS.match(line):

@@ -12,18 +12,18 @@ from numba.core.untyped_passes import IRProcessing
 
 from strads.bodies.analysis.inlining import Variable
 from strads.bodies.analysis.outcomes import Outcomes
-from strads.bodies.arrays_like_rows import ArraysLikeRows
 from strads.bodies.compile_errors import check_names
-from strads.bodies.held_rows import held_rows_of
-from strads.bodies.index_conversions import convert_indices
-from strads.bodies.literals import SingleLiterals
-from strads.bodies.logged_before_loops import log_before_loops
-from strads.bodies.powers import PowersOfConstants
-from strads.bodies.safety import RecordingSafety, Safety, safety_with
-from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
+from strads.bodies.passes.arrays_like_rows import ArraysLikeRows
+from strads.bodies.passes.index_checks import convert_indices
+from strads.bodies.passes.literals import SingleLiterals
+from strads.bodies.passes.logged_before_loops import log_before_loops
+from strads.bodies.passes.powers import PowersOfConstants
+from strads.bodies.passes.read_only_rows import held_rows_of
+from strads.bodies.passes.stops_and_shapes import RecordingSafety, Safety, safety_with
 from strads.engine.runtime_library import provide
 from strads.engine.views.types import INLINED
 from strads.errors import ArgumentError
+from strads.user_code.functions import Function, dispatcher_of, fingerprint, plain_function
 
 __all__ = ["Function", "compile_function", "fingerprint", "parameter_names", "plain_function"]
 

@@ -20,7 +20,7 @@ _TOPICS = 40
 _ITERATIONS = 300
 _SHOWN_EVERY = 20  # iterations: each takes some milliseconds
 _ALPHA, _BETA = 0.05, 0.02  # initial values: few topics per docstring, few words per topic
-_LEAST_WORDS = 10  # shorter documents are left out
+_MIN_WORDS = 10  # shorter documents are left out
 _WORKERS = 16
 _WORDS_SHOWN, _DOCUMENTS_SHOWN = 8, 3
 
@@ -88,12 +88,12 @@ class LdaDemo(Demo):
             stop_words=ENGLISH_STOP_WORDS | _OF_ANY_DOCSTRING,
             token_pattern=_LETTERS,
         )
-        kept = np.flatnonzero(corpus.lengths >= _LEAST_WORDS)
+        kept = np.flatnonzero(corpus.lengths >= _MIN_WORDS)
         self._corpus = corpus.take(kept)
         self._names = [documents[number][0] for number in kept]
         self.say(
             f"{len(documents):,} docstrings of the standard library of Python {platform.python_version()}. "
-            f"{len(kept):,} have {_LEAST_WORDS}\nwords or more that say something: "
+            f"{len(kept):,} have {_MIN_WORDS}\nwords or more that say something: "
             f"{self._corpus.n_tokens:,} tokens of {self._corpus.n_words:,} words."
         )
 

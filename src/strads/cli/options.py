@@ -12,7 +12,7 @@ from strads.cli.run_directory import FILES
 from strads.errors import ArgumentError, InputError
 
 _MOST = 2**31 - 1
-_MOST_OF = {"seed": 2**63 - 1}
+_MAX_OF = {"seed": 2**63 - 1}
 _WRITTEN = ("out", "vectors")  # options that name what a command writes: every other path is read
 
 
@@ -50,7 +50,7 @@ def _fields(group: Any) -> list[Parameter]:
 
 def _check_size(option: Parameter, value: Any) -> None:
     """Reject integers too large for any count: arithmetic on them may overflow."""
-    most = _MOST_OF.get(option.name, _MOST)
+    most = _MAX_OF.get(option.name, _MOST)
     if isinstance(value, int) and value > most:
         shown = str(value) if len(str(value)) <= 25 else f"{str(value)[:25]}…"
         raise ArgumentError(f"{_flag(option)} {shown}: the largest possible number is {most}")

@@ -20,7 +20,7 @@ from strads.cluster.threads import ThreadsCluster
 from strads.errors import ArgumentError, NodeFailure
 from strads.launchers import is_launched
 
-_MOST_THREADS = 4096  # of this process, with the nodes in it
+_MAX_THREADS = 4096  # of this process, with the nodes in it
 _MOST = 1 << 16  # nodes, or threads of each
 BACKENDS = ("threads", "mpi", "ray")
 
@@ -240,8 +240,8 @@ def _on_threads(nodes: int, threads: int | None, timeout: float, latency: float,
     if bandwidth is not None and not bandwidth > 0:
         raise ArgumentError(f"bandwidth={bandwidth!r}: give bytes per second, more than 0")
     size = max(1, available_cores() // nodes) if threads is None else threads
-    if nodes * size > _MOST_THREADS:
-        raise ArgumentError(f"{nodes} nodes of {size} threads: a process can have at most {_MOST_THREADS} threads")
+    if nodes * size > _MAX_THREADS:
+        raise ArgumentError(f"{nodes} nodes of {size} threads: a process can have at most {_MAX_THREADS} threads")
     if nodes == 1:
         return Runtime(size)
     return Runtime(size, ThreadsCluster(nodes, size, timeout, latency=latency, bandwidth=bandwidth))

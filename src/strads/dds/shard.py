@@ -88,7 +88,7 @@ class Shard:
         release(array, high, len(array))
 
 
-def complete(node: Node, *shards: Shard) -> None:
+def gather_all_rows(node: Node, *shards: Shard) -> None:
     """Fetch to every node all rows of some tables that are on other nodes (a collective)."""
     if not shards:
         return

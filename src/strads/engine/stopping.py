@@ -16,8 +16,8 @@ from numba.extending import intrinsic, register_jitable
 
 ENDLESS = "a while loop does not end"
 TOO_LONG = "a while loop runs too many iterations to be recorded"
-MOST_TURNS = 1 << 30  # limit for a `while` loop in one function call during reconnaissance
-MOST_CHOSEN_TURNS = 1 << 14  # where a real run would exit the loop, possibly soon
+MAX_ITERATIONS = 1 << 30  # limit for a `while` loop in one function call during reconnaissance
+MAX_CHOSEN_ITERATIONS = 1 << 14  # where a real run would exit the loop, possibly soon
 
 
 class StoppedError(RuntimeError):
@@ -79,26 +79,26 @@ def check_stop() -> None:
 
 
 @register_jitable
-def check_turn(turns):  # type: ignore[no-untyped-def]
+def check_iteration(turns):  # type: ignore[no-untyped-def]
     """Count an iteration of a `while` loop, and raise StoppedError if the run is to stop."""
     check_stop()
     return turns + 1
 
 
 @register_jitable
-def check_recorded_turn(turns):  # type: ignore[no-untyped-def]
-    """As `check_turn`, for reconnaissance, where no other task changes what a loop may be waiting for."""
+def check_recorded_iteration(turns):  # type: ignore[no-untyped-def]
+    """As `check_iteration`, for reconnaissance, where no other task changes what a loop may be waiting for."""
     check_stop()
-    if turns >= MOST_TURNS:
+    if turns >= MAX_ITERATIONS:
         raise RuntimeError(ENDLESS)
     return turns + 1
 
 
 @register_jitable
-def check_chosen_turn(turns):  # type: ignore[no-untyped-def]
-    """As `check_turn`, where reconnaissance may miss a loop's exit, so that another strategy has to be found."""
+def check_chosen_iteration(turns):  # type: ignore[no-untyped-def]
+    """As `check_iteration`, where reconnaissance may miss a loop's exit, so that another strategy has to be found."""
     check_stop()
-    if turns >= MOST_CHOSEN_TURNS:
+    if turns >= MAX_CHOSEN_ITERATIONS:
         raise RuntimeError(TOO_LONG)
     return turns + 1
 

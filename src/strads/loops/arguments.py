@@ -29,7 +29,7 @@ from strads.dds import (
 from strads.dds.arguments import array_key, map_of, table_of
 from strads.dds.ragged import read_only
 from strads.engine.views.keyed import Keyed
-from strads.engine.views.kinds import MOST_AXES
+from strads.engine.views.kinds import MAX_AXES
 from strads.errors import ArgumentError
 from strads.loops.indices import LoopIndices
 from strads.rng.numbers import RandomNumbers
@@ -79,8 +79,8 @@ class TableArgument:
 
     @property
     def can_be_ghost(self) -> bool:
-        """Whether reconnaissance can do without its values: it has at most `MOST_AXES` dimensions."""
-        return self.ragged or self.dense.ndim <= (1 if self.record else MOST_AXES)
+        """Whether reconnaissance can do without its values: it has at most `MAX_AXES` dimensions."""
+        return self.ragged or self.dense.ndim <= (1 if self.record else MAX_AXES)
 
     @property
     def kind(self) -> TableKind:
@@ -98,7 +98,7 @@ class TableArgument:
             integer=_is_integer(dtype),
             keyed=self.keyed,
             ragged=self.ragged,
-            has_elements=not (self.ragged or self.keyed) and 2 <= self.dense.ndim <= MOST_AXES,
+            has_elements=not (self.ragged or self.keyed) and 2 <= self.dense.ndim <= MAX_AXES,
         )
 
     @property

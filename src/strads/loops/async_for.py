@@ -9,12 +9,12 @@ from strads import cluster
 from strads.checkpoints import current_session, has_session
 from strads.cluster import Cluster
 from strads.errors import ArgumentError
+from strads.loops.argument_locks import locked
 from strads.loops.checkpointed import pack_async, perform_loop, unpack_async
 from strads.loops.driver import run_loop
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.specs import LoopOptions
 from strads.loops.statistics import LoopStatistics
-from strads.loops.turns import turn
 from strads.schedule.choice import STRATEGIES
 
 _STRATEGIES = ("auto", *STRATEGIES)
@@ -79,7 +79,7 @@ def async_for(
     ArgumentError
         For an invalid argument.
     CompileError
-        For a body that Numba cannot compile; the message starts with the offending line.
+        For a body that cannot be compiled; the message starts with the offending line.
     BodyIndexError
         For an index out of range; names line, table, index and bound. No table has been changed.
     BodyKeyError
@@ -105,7 +105,7 @@ def async_for(
 
     def run() -> LoopStatistics:
         place: Cluster = runtime.here if runtime.is_local or interpreted else runtime.cluster
-        with turn(arguments):
+        with locked(arguments):
             return run_loop(
                 place,
                 body,

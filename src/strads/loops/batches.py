@@ -45,12 +45,12 @@ class BatchProgram(LoopProgram):
         def task(number: int, *arguments: Any) -> None:
             function(batches[number], *arguments[:-1])
 
-        explain_failure(task, bound, self.cast.table_of, index)
+        explain_failure(task, bound, self.argument_roles.table_of, index)
 
     def live_roles(self, bound: BoundArguments, checking: Checking, *, in_loop_order: bool = False) -> tuple[Role, ...]:
         """Return the roles of the arguments in a run."""
         plain = {Role.CHECKED: Role.READ, Role.CHECKED_RELAXED: Role.RELAXED}  # the body itself is compiled with checks
-        return tuple(plain.get(role, role) for role in self.cast.roles)
+        return tuple(plain.get(role, role) for role in self.argument_roles.roles)
 
     def part_checks(self, bound: BoundArguments, checking: Checking) -> IndexChecks:
         """Return which indices a run checks, of rows too, whose views do not check them."""
@@ -72,7 +72,7 @@ class BatchProgram(LoopProgram):
                 self.compile_recorder(bound, LoopIndices.of(0))
                 self._is_checkable = True
             except StradsError:
-                if any(role.is_recorded for role in self.cast.roles):
+                if any(role.is_recorded for role in self.argument_roles.roles):
                     raise
                 self._is_checkable = False
         return self._is_checkable
@@ -91,7 +91,7 @@ class BatchProgram(LoopProgram):
         return rounds
 
     def _compiled(self, make: Callable[..., Any], bound: BoundArguments, arguments: tuple[Any, ...]) -> Any:
-        """Raise `CompileError` for a body that Numba cannot compile, with the offending line first."""
+        """Raise `CompileError` for a body that cannot be compiled, with the offending line first."""
         return self._run_code(
             bound,
             lambda live, views, fastmath: make(make_step(live, views, fastmath)),

@@ -21,23 +21,23 @@ from strads.bodies.functions import fingerprint
 from strads.cluster import Cluster
 from strads.dds import Accumulator, Readonly, Relaxed, at_start, dvector
 from strads.dds.arguments import keep_limits, map_of, mark_written, overlaps, table_of
-from strads.dds.sent_functions import sent_to
 from strads.engine.plans.executor import zero_totals
 from strads.errors import AccessPatternError, BodyIndexError, BodyKeyError, NodeFailure
 from strads.loops.arguments import check_call
+from strads.loops.cache_keys import content_key, kind_key
 from strads.loops.indices import LoopIndices
-from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
 from strads.loops.on_nodes.first_look import LEFT_ROWS
-from strads.loops.on_nodes.looking_ahead import TOO_EARLY
 from strads.loops.on_nodes.minibatches import SyncResult
 from strads.loops.on_nodes.preparation import prepare
+from strads.loops.on_nodes.recording_decision import TOO_EARLY
 from strads.loops.on_nodes.recovery import recover
 from strads.loops.on_nodes.specs import LoopFacts, LoopOptions, LoopSpec, NodeResult, SumRef, TableRef
 from strads.loops.statistics import LoopStatistics
 from strads.rng.numbers import RandomNumbers
 from strads.schedule.strategies.dealing import DEAL_EVERY, Deal
+from strads.user_code.sent_functions import sent_to
 
 _MAX_KEPT = 8
 
@@ -47,7 +47,7 @@ class _Failed(Flag):
 
     NEVER = 0
     LEFT_ROWS = auto()  # tasks have left the rows that were recorded for them, or would have
-    ROUNDED = auto()  # they have, or met indices out of range, as sums that choose rows were reordered
+    ROUNDED = auto()  # a task left its rows, or an index was out of range, because sums that choose rows were reordered
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class _KeptLoop:
         return (
             self.cluster is call.cluster
             and self.key == call.key
-            and not self.facts.is_put_off
+            and not self.facts.planning_is_deferred
             and not (self.facts.is_volatile and not call.remembers)
             and not (self.facts.is_volatile and _Failed.LEFT_ROWS in self.failed and not _runs_alone(call))
             and self.indices == call.indices
@@ -83,7 +83,11 @@ class _KeptLoop:
         )
 
     def _holds_for(self, call: "_Call") -> bool:
-        """Whether the plan is good for the contents of a call; which have no history if that is not remembered."""
+        """Whether the plan is valid for the contents of a call's arguments.
+
+        A plan made without records is valid for any. But once contents that used to change stay the same, a recorded
+        plan may pay, so the loop is prepared again. If earlier calls do not count, contents must always match.
+        """
         found, takes_any = call.contents(self.facts.deciding), self.facts.takes_any_contents and call.remembers
         if not takes_any or not self.changes:
             return takes_any or self.contents == found
@@ -165,8 +169,8 @@ def _run_call(call: _Call) -> LoopStatistics:
             may_go_on = not call.options.interpreted and (not is_new or _runs_alone(call))
             if failed is _Failed.LEFT_ROWS and not (isinstance(error, AccessPatternError) and may_go_on):
                 raise
-    # Tables are restored. The rows may have been those of an earlier call: record again, or let one job own all rows.
-    # Or sums in another order chose others: keep theirs.
+    # The tables have been restored. If reordered sums chose other rows, run again with the sums in order. Otherwise the
+    # recorded rows were those of an earlier call: record the loop again, or let one job own all rows.
     with _prepared(call, failed) as (kept, is_new):
         return _execute(call, kept, is_new)
 
@@ -248,15 +252,15 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     cluster, arguments = call.cluster, call.arguments
     outdated = _retire_outdated(call)
     changes, in_sequence = call.remembers and outdated is None and _has_new_indices(call), False
-    looks, stays = False, LEFT_ROWS
+    samples_rows, stays = False, LEFT_ROWS
     if outdated is not None and call.remembers:
         # A loop that has run in sequence continues to do so. Only once its rows have been the same in two calls is
         # reconnaissance worthwhile.
         changes = outdated.contents != call.contents(outdated.facts.deciding)
         in_sequence = outdated.facts.stays_in_sequence and call.options.strategy == "auto"
-        looks, stays = outdated.facts.looks_next, outdated.stays
+        samples_rows, stays = outdated.facts.samples_rows_next, outdated.stays
     leaves_rows = _Failed.LEFT_ROWS in failed and _runs_alone(call)
-    alone = "so it ran before its rows changed" if in_sequence else ""
+    alone = "its rows have changed, and it already ran in sequence before" if in_sequence else ""
     spec = LoopSpec(
         cluster.new_name(),
         sent_to(cluster, call.body, compiled=True),
@@ -268,7 +272,7 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
         in_order_of_sums=_Failed.ROUNDED in failed,
         leaves_rows=leaves_rows,
         is_first=call.remembers and outdated is None and not failed,
-        looks=looks,
+        samples_rows=samples_rows,
         changes=changes,
         deal=call.deal,
         replaces=None if outdated is None else outdated.name,

@@ -17,13 +17,13 @@ from strads.bodies.code_cache import keep_on_disk
 from strads.bodies.compile_errors import explain
 from strads.bodies.functions import compile_function, fingerprint, plain_function
 from strads.engine.plans.executor import ExecutablePlan, Task, Worker, compile_worker, make_worker
-from strads.engine.views.fetching import fetching_view
-from strads.engine.views.kinds import MOST_AXES
+from strads.engine.views.kinds import MAX_AXES
 from strads.engine.views.live import live_view
+from strads.engine.views.prefetching_views import fetching_view
 from strads.engine.views.roles import Checking, Role
 from strads.errors import ArgumentError
+from strads.loops.argument_roles import ArgumentRoles
 from strads.loops.arguments import BoundArguments, TableArgument
-from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.loops.python_mode import explain_failure
 from strads.loops.recorder import CHUNK, Recorder
@@ -94,7 +94,7 @@ class LoopProgram:
         with self._compiling():
             self.facts = facts or self._analyse(bound)  # what the analysis has found out about the body
         self._may_reorder = fastmath
-        self.cast = Cast.of(bound, self.facts, by_element=by_element)  # roles of the arguments
+        self.argument_roles = ArgumentRoles.of(bound, self.facts, by_element=by_element)  # roles of the arguments
         self._recorders: dict[bool, Recorder] = {}
         self._codes: dict[tuple[Any, ...], Any] = {}
         self._always_checked: dict[Checking, dict[int, frozenset[Variable]]] = {}  # where no size decides it
@@ -191,20 +191,31 @@ class LoopProgram:
 
     def _new_recorder(self, bound: BoundArguments, *, scratch: bool) -> Recorder:
         bodies = [self._recorded_body(bound, outcomes=outcomes) for outcomes in self.facts.outcomes or ({},)]
-        recorder = Recorder(list(map(self._task, bodies)), bound, self.cast, scratch=scratch, chunk=self._chunk)
-        inputs = self.cast.roles, self.cast.by_element, self.cast.in_turn, scratch, self.facts.outcomes
+        recorder = Recorder(
+            list(map(self._task, bodies)), bound, self.argument_roles, scratch=scratch, chunk=self._chunk
+        )
+        inputs = (
+            self.argument_roles.roles,
+            self.argument_roles.by_element,
+            self.argument_roles.in_turn,
+            scratch,
+            self.facts.outcomes,
+        )
         self._keep_on_disk(recorder.compiled, bound, "recorder", *inputs)
         return recorder
 
     def _recorded_body(self, bound: BoundArguments, **options: Any) -> Any:
         """Return the compiled body for reconnaissance, or for fetching what a task touches."""
-        tables, logged = self.cast.tables_of_rows(bound), self.cast.tables_of_rows(bound, MOST_AXES - 1)
+        tables, logged = (
+            self.argument_roles.tables_of_rows(bound),
+            self.argument_roles.tables_of_rows(bound, MAX_AXES - 1),
+        )
         return compile_function(
             self.body, bound.float_dtype, records=True, tables=tables, logged=logged, **options, **_RECORDED
         )
 
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:
-        roles = self.cast.roles
+        roles = self.argument_roles.roles
         seen = {p: a for p, a in bound.tables().items() if roles[p].is_recorded or roles[p].is_relaxed}
         decided = (self.is_certain(bound) or self.variant) and self.facts.arrays.isdisjoint(seen)
         return bool(decided) and all(argument.can_be_ghost for argument in seen.values())
@@ -233,7 +244,7 @@ class LoopProgram:
 
     def explain(self, bound: BoundArguments, index: int) -> None:
         """Run a failed task in the interpreter, to raise the error with its line."""
-        explain_failure(self.body, bound, self.cast.table_of, index)
+        explain_failure(self.body, bound, self.argument_roles.table_of, index)
 
     # -- execution -----------------------------------------------------------------------------------------
 
@@ -254,7 +265,8 @@ class LoopProgram:
         locked, short, fetches = (
             executable.plan.locks is not None,
             self.facts.is_short,
-            executable.plan.details.ahead > 0 and self.is_certain(bound),  # sizes may have changed since it was planned
+            executable.plan.details.prefetch_distance > 0
+            and self.is_certain(bound),  # sizes may have changed since it was planned
         )
         roles = self.live_roles(bound, checking, in_loop_order=in_order)
         fetching = partial(self._fetching, bound, roles, nonnegative)
@@ -331,7 +343,7 @@ class LoopProgram:
                 checked=checks.variables or frozenset(),
             )
             self._live_bodies[key] = self._task(body)
-        near = self.cast.near if self.is_near(checking) else {}
+        near = self.argument_roles.near if self.is_near(checking) else {}
         arguments = enumerate(zip(roles, bound.arguments, strict=True))
         return self._live_bodies[key], tuple(
             live_view(role, ragged=a.ragged, keyed=a.keyed, checks=checks.within(position), near=position in near)
@@ -342,7 +354,7 @@ class LoopProgram:
         """Return the variables of the source that, used as indices, are not negative as these numbers are not."""
         return frozenset(variable for variable, given in self.facts.nonnegative.items() if given <= nonnegative)
 
-    def can_fetch(self, bound: BoundArguments, indices: LoopIndices) -> bool:
+    def can_prefetch(self, bound: BoundArguments, indices: LoopIndices) -> bool:
         """Whether what a task touches can be found without running it, so that it can be fetched before."""
         facts = self.facts
         is_open = facts.outcomes or facts.near or facts.allocates or facts.scattered or facts.searches or bound.sums()
@@ -352,13 +364,13 @@ class LoopProgram:
     def _fetching(self, bound: BoundArguments, roles: tuple[Role, ...], nonnegative: frozenset[Given]) -> Task:
         """Return the task over views that fetch what it touches, and their constructors."""
         task = self._task(self._recorded_body(bound, unsigned=self._unsigned(nonnegative)))
-        ghosts = [role.is_relaxed or position in self.cast.table_of for position, role in enumerate(roles)]
+        ghosts = [role.is_relaxed or position in self.argument_roles.table_of for position, role in enumerate(roles)]
         arguments = enumerate(zip(roles, ghosts, bound.arguments, strict=True))
         return task, tuple(fetching_view(role, p, is_ghost, a.ragged, a.keyed) for p, (role, is_ghost, a) in arguments)
 
     def is_near(self, checking: Checking) -> bool:
         """Whether jobs draw rows that they own; in a run of one job on one node, those are all."""
-        return checking is Checking.OWNERS and bool(self.cast.near)
+        return checking is Checking.OWNERS and bool(self.argument_roles.near)
 
     def _fastmath(self, checking: Checking, bound: BoundArguments) -> set[str] | bool:
         """Return the fast-math flags of a run: none if sums affect what was recorded or checked beforehand."""
@@ -380,7 +392,7 @@ class LoopProgram:
         """Return the roles of the arguments in a run."""
         key = checking, frozenset(self._checked_rows(bound, checking)), in_loop_order
         if key not in self._roles:
-            roles = tuple(role.under(checking, is_bare=p in key[1]) for p, role in enumerate(self.cast.roles))
+            roles = tuple(role.under(checking, is_bare=p in key[1]) for p, role in enumerate(self.argument_roles.roles))
             self._roles[key] = tuple(role.in_loop_order() for role in roles) if in_loop_order else roles
         return self._roles[key]
 
@@ -429,8 +441,8 @@ class LoopProgram:
         """Size of the tables that the loop writes."""
         return sum(bound.tables()[position].storage.nbytes for position in self.facts.written)
 
-    def rounds_alike(self, bound: BoundArguments) -> bool:
-        """Whether runs give the same bits whichever accesses they check: checks may change the order of roundings."""
+    def same_bits_with_checks(self, bound: BoundArguments) -> bool:
+        """Whether a run gives the same bits whichever accesses it checks: with checks, sums may not be vectorized."""
         return not self._may_reorder or not (bound.has_floats or self.facts.rounding_decides)
 
     def is_proved(self, bound: BoundArguments) -> bool:
@@ -438,9 +450,9 @@ class LoopProgram:
         return self.facts.proof is not None and bound.fit(self.facts.proof)
 
     def gains_from_checks(self, bound: BoundArguments) -> bool:
-        """Whether a run of one job does less if the indices have been checked beforehand.
+        """Whether checking the indices beforehand makes a run of one job cheaper.
 
-        Otherwise it is certain to complete in any case, or it checks the same indices and keeps a copy in both cases.
+        It does not if the run is proved to complete, or if it checks the same indices and keeps a copy in either case.
         """
         if self.facts.rounding_decides:
             return True
@@ -456,7 +468,7 @@ class LoopProgram:
         return not same or self.is_certain(bound)
 
     def lasting_limits(self, bound: BoundArguments) -> dict[tuple[int, str | None], int]:
-        """Return what integers of written tables are below, before a run and so after it, by table and field."""
+        """Return exclusive upper bounds on integers in written tables, by table and field, which last through a run."""
         found = dict[tuple[int, str | None], int]()
         for (own, size), fits in self.facts.lasting.items():
             limit = bound.size(size) if bound.fit(fits) else None

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from strads.bodies.functions import plain_function
-from strads.dds.source_location import innermost_user_line
 from strads.engine.views.checked import (
     CheckedMap,
     CheckedTable,
@@ -26,15 +25,16 @@ from strads.engine.views.checked import (
 )
 from strads.engine.views.roles import Role
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError, StradsError
+from strads.loops.argument_roles import ArgumentRoles
 from strads.loops.arguments import AccumulatorArgument, BoundArguments, RandomArgument, TableArgument
-from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.rng.numbers import NumbersOfTask
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords, SparseRecords
 from strads.schedule.records.pools import Pools
+from strads.user_code.source_location import innermost_user_line
 
-_LOOKED_AT, _FEWEST, _MOST_LINES = 64, 8, 400_000  # tasks, and lines of Python that they execute together
+_LOOKED_AT, _FEWEST, _MAX_LINES = 64, 8, 400_000  # tasks, and lines of Python that they execute together
 
 
 def _arguments(
@@ -73,7 +73,7 @@ def _arguments(
 def run_checked(
     body: Callable[..., Any],
     bound: BoundArguments,
-    cast: Cast,
+    argument_roles: ArgumentRoles,
     indices: LoopIndices,
     plan: Plan,
     records: AccessRecords | None,
@@ -93,13 +93,15 @@ def run_checked(
     BodyIndexError, BodyError
         If the body fails.
     """
-    arguments, tables = _arguments(bound, cast.table_of, private=False)
+    arguments, tables = _arguments(bound, argument_roles.table_of, private=False)
     function = plain_function(body)
-    guarded = {cast.table_of[position] for position in cast.with_role(Role.GUARDED)}
+    guarded = {argument_roles.table_of[position] for position in argument_roles.with_role(Role.GUARDED)}
     with np.errstate(all="ignore"):
         for job, (first, last) in enumerate(pairwise(plan.offsets.tolist())):
             own_pools = [DrawnRows(of_group, job) for of_group in pools]
-            near = {cast.table_of[position]: own_pools[group] for position, group in cast.near.items()}
+            near = {
+                argument_roles.table_of[position]: own_pools[group] for position, group in argument_roles.near.items()
+            }
             if records is None:
                 for position in plan.order[first:last].tolist():
                     _run_task(function, CheckedTask(indices[position], None, near), arguments, tables, "")
@@ -111,7 +113,9 @@ def run_checked(
                 task = CheckedTask(indices[position], own | of_job, near)
                 _run_task(function, task, arguments, tables, "")
                 if exact:
-                    _check_complete(task, {access for access in own if access[0] not in guarded}, bound, cast.table_of)
+                    _check_complete(
+                        task, {access for access in own if access[0] not in guarded}, bound, argument_roles.table_of
+                    )
 
 
 def _check_complete(
@@ -139,17 +143,17 @@ class _TooLong(Exception):
 
 
 def record_few(
-    body: Callable[..., Any], bound: BoundArguments, cast: Cast, indices: LoopIndices
+    body: Callable[..., Any], bound: BoundArguments, argument_roles: ArgumentRoles, indices: LoopIndices
 ) -> AccessRecords | None:
     """Record a few tasks from all over a loop, each on private copies of rows; a row counts as written if it changes.
 
     None if one of them fails, or if they execute many lines.
     """
-    arguments, beginning = _arguments(bound, cast.table_of, private=True)
+    arguments, beginning = _arguments(bound, argument_roles.table_of, private=True)
     function, count = plain_function(body), min(_LOOKED_AT, len(indices))
     tags, rows, offsets = list[int](), list[int](), [0]
     try:
-        with np.errstate(all="ignore"), _limited(_MOST_LINES):
+        with np.errstate(all="ignore"), _limited(_MAX_LINES):
             for number in range(count):
                 task = CheckedTask(indices[(2 * number + 1) * len(indices) // (2 * count)], None)
                 _begin(beginning, task)
@@ -166,7 +170,7 @@ def record_few(
             return None
     except Exception:  # which the compiled body may not raise, or which its run is going to explain
         return None
-    shapes = cast.table_shapes(bound, by_row=True)
+    shapes = argument_roles.table_shapes(bound, by_row=True)
     return SparseRecords(shapes, np.array(offsets, np.int64), np.array(rows, np.int64), np.array(tags, np.uint8))
 
 

@@ -14,7 +14,7 @@ from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.recorder import Copies, Log, Recorder, row_dtype
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
-from strads.schedule.records.crowding import shortened, some_tasks
+from strads.schedule.records.hot_rows import shortened, some_tasks
 from strads.schedule.records.merging import append_records, merge_repeated
 from strads.schedule.records.parts import nothing_recorded
 from strads.schedule.records.row_ranges import BATCH, Marks, RowRanges, units

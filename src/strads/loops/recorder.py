@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from strads.bodies.code_cache import is_on_disk
 from strads.dds.ragged import read_only
-from strads.engine.stopping import ENDLESS, MOST_TURNS, StoppedError
-from strads.engine.views import recording
+from strads.engine.stopping import ENDLESS, MAX_ITERATIONS, StoppedError
+from strads.engine.views import recording_views
 from strads.engine.views.ghost_records import fill_of
 from strads.engine.views.kinds import MAX_TABLES, SILENT, SLOTS, TASK
 from strads.engine.views.near import NearRecorded, group_token
 from strads.engine.views.recorded_rows import SCRATCH_FULL
 from strads.errors import ArgumentError, BodyError
+from strads.loops.argument_roles import ArgumentRoles
 from strads.loops.arguments import BoundArguments, TableArgument
-from strads.loops.casting import Cast
 from strads.loops.indices import LoopIndices
 from strads.schedule.records.access import TableShape
 
@@ -77,7 +77,7 @@ class Recorder:
     ----------
     bodies
         Numba dispatchers of the body: a task runs all of them.
-    bound, cast
+    bound, argument_roles
         The arguments and their roles.
     scratch
         Whether tasks compute with copies of real rows rather than with ghosts.
@@ -85,31 +85,41 @@ class Recorder:
         Tasks recorded by one thread at a time.
     """
 
-    def __init__(self, bodies: Sequence[Any], bound: BoundArguments, cast: Cast, *, scratch: bool, chunk: int = CHUNK):
+    def __init__(
+        self,
+        bodies: Sequence[Any],
+        bound: BoundArguments,
+        argument_roles: ArgumentRoles,
+        *,
+        scratch: bool,
+        chunk: int = CHUNK,
+    ):
         self.scratch = scratch
         self.chunk = chunk
-        self.cast = cast
-        self._tables = len(cast.table_of) + len(bound.arguments)
+        self.argument_roles = argument_roles
+        self._tables = len(argument_roles.table_of) + len(bound.arguments)
         if self._tables > MAX_TABLES:
             raise ArgumentError(f"a loop takes at most {MAX_TABLES // 2} arguments")
-        arguments = zip(cast.roles, bound.arguments, strict=True)
+        arguments = zip(argument_roles.roles, bound.arguments, strict=True)
         constructors = tuple(
-            recording.recording_view(
+            recording_views.recording_view(
                 role,
                 position,
                 ragged=argument.ragged,
                 scratch=scratch,
                 keyed=argument.keyed,
-                by_element=not scratch and position in cast.by_element,
-                near=position in cast.near,
+                by_element=not scratch and position in argument_roles.by_element,
+                near=position in argument_roles.near,
             )
             for position, (role, argument) in enumerate(arguments)
         )
-        self.compiled: Any = recording.make_recorder(bodies, constructors, scratch=scratch, in_turn=cast.in_turn)
+        self.compiled: Any = recording_views.make_recorder(
+            bodies, constructors, scratch=scratch, in_turn=argument_roles.in_turn
+        )
 
     def table_shapes(self, bound: BoundArguments) -> tuple[TableShape, ...]:
         """Return the shapes of the tables as recorded."""
-        return self.cast.table_shapes(bound, by_row=self.scratch)
+        return self.argument_roles.table_shapes(bound, by_row=self.scratch)
 
     def compile(self, bound: BoundArguments, indices: LoopIndices) -> None:
         """Compile for these arguments, so that errors are raised before any thread starts."""
@@ -153,8 +163,8 @@ class Recorder:
             except RuntimeError as error:
                 if error.args == (ENDLESS,):
                     raise BodyError(
-                        f"a while loop of the body had not ended after {MOST_TURNS:,} turns, and was given up before "
-                        "anything was written: does it wait for what another iteration writes?"
+                        f"a while loop of the body did not end within {MAX_ITERATIONS:,} iterations in reconnaissance; "
+                        "nothing was written: is it waiting for a value that another task writes?"
                     ) from error
                 if error.args != (SCRATCH_FULL,):
                     raise TaskFailed(int(log.state[TASK])) from error
@@ -163,18 +173,22 @@ class Recorder:
                 raise TaskFailed(int(log.state[TASK])) from error
 
     def _storages(self, bound: BoundArguments, log: Log, copies: Copies) -> tuple[Any, ...]:
-        cast, recorded = self.cast, dict[int, Any]()
+        argument_roles, recorded = self.argument_roles, dict[int, Any]()
 
         def storage(position: int, argument: TableArgument) -> Any:
             found, same = read_only(argument.raw), bound.same[position]
-            if cast.roles[position].is_recorded:
+            if argument_roles.roles[position].is_recorded:
                 if same not in recorded:
-                    recorded[same] = self._recording_storage(same, argument, cast.tag(position), log, copies)
+                    recorded[same] = self._recording_storage(same, argument, argument_roles.tag(position), log, copies)
                 found = recorded[same]
-            elif cast.roles[position].is_relaxed:
-                tag = SILENT | 2 * (len(cast.table_of) + position)
+            elif argument_roles.roles[position].is_relaxed:
+                tag = SILENT | 2 * (len(argument_roles.table_of) + position)
                 found = self._recording_storage(position, argument, tag, log, copies)
-            return NearRecorded(found, group_token(cast.near[position])) if position in cast.near else found
+            return (
+                NearRecorded(found, group_token(argument_roles.near[position]))
+                if position in argument_roles.near
+                else found
+            )
 
         return bound.storages(
             storage, {position: argument.dtype.type(0) for position, argument in bound.sums().items()}
@@ -185,9 +199,9 @@ class Recorder:
     ) -> tuple[Any, ...]:
         seen = (argument.raw, np.uint8(tag), log.rows, log.tags)
         if not self.scratch:
-            return recording.Ghost(*seen, fill=fill_of(argument.storage.dtype))
+            return recording_views.Ghost(*seen, fill=fill_of(argument.storage.dtype))
         rows, stamps, slots = copies.of(position, argument)
-        return recording.Scratch(*seen, state=log.state, copies=rows, stamps=stamps, slots=slots)
+        return recording_views.Scratch(*seen, state=log.state, copies=rows, stamps=stamps, slots=slots)
 
 
 def row_dtype(tables: Sequence[TableShape]) -> type[np.integer]:

@@ -14,21 +14,21 @@ from strads.cluster import Runtime
 from strads.cluster.cores import check_count
 from strads.dds import KeyedTable, at_start, dvector
 from strads.dds.arguments import mark_written, overlaps, table_of
-from strads.dds.sent_functions import sent_to
 from strads.engine.ps.profile import StalenessProfile
 from strads.errors import ArgumentError
 from strads.loops.aggregation import aggregation_of
+from strads.loops.argument_locks import locked
 from strads.loops.arguments import check_call
 from strads.loops.async_for import check_node_threads, check_seed
+from strads.loops.cache_keys import content_key, kind_key
 from strads.loops.checkpointed import pack_sync, perform_loop, unpack_sync
 from strads.loops.driver import add_sums, count_call, reference
-from strads.loops.keys import content_key, kind_key
 from strads.loops.on_nodes.bound_minibatches import SyncCall
 from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
 from strads.loops.statistics import SyncStatistics
-from strads.loops.turns import turn
 from strads.schedule.consistency import BSP, Consistency
 from strads.schedule.minibatches import Minibatches
+from strads.user_code.sent_functions import sent_to
 
 _WORKERS, _MOST = 8, 512  # a fixed number, so that the result does not depend on threads; each is compiled for
 
@@ -92,7 +92,7 @@ def sync_for(
     ArgumentError
         For an invalid argument.
     CompileError
-        For a body that Numba cannot compile; the message starts with the offending line.
+        For a body that cannot be compiled; the message starts with the offending line.
     BodyIndexError, BodyKeyError
         For an index out of range, or a missing key. No table has been changed.
     BodyError
@@ -126,7 +126,7 @@ def sync_for(
     )
 
     def run() -> SyncStatistics:
-        with turn((*arguments, data)):
+        with locked((*arguments, data)):
             return _run(runtime, call)
 
     if current_session() is None:

@@ -19,7 +19,7 @@ from strads.models._parameters import recorded_seed
 from strads.models.model_files import plain
 from strads.rng.philox import mixed_key
 
-_MOST_RECORDS = 1000  # latest ones that `history_` keeps
+_MAX_RECORDS = 1000  # latest ones that `history_` keeps
 CALLS = Number(whole=True, least=1)  # of what model files hold
 SEED = Number(whole=True, least=0)
 _CALL = 0xCA11  # purpose of random numbers
@@ -103,7 +103,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
             "samples": last["samples"] + samples,
         }
         self.history_.append(record | figures)
-        del self.history_[:-_MOST_RECORDS]
+        del self.history_[:-_MAX_RECORDS]
 
     def _check_finite(self, *values: Any) -> None:
         """Reject the result of a batch if it is not finite; the model has not changed yet."""

@@ -13,8 +13,8 @@ from strads.checkpoints import Operator, perform
 from strads.errors import ArgumentError
 
 MOST = 2**63 - 1  # of whole numbers, which compiled code has in 64 bits
-MOST_WORKERS = 1024  # logical ones: a schedule has a job for each pair of worker and block
-_MOST_THREADS = 1 << 16  # far more than any machine has: a guard against typing errors
+MAX_WORKERS = 1024  # logical ones: a schedule has a job for each pair of worker and block
+_MAX_THREADS = 1 << 16  # far more than any machine has: a guard against typing errors
 
 
 def check_whole_number(name: str, value: Any, *, least: int = 1, what: str = "a whole number") -> None:
@@ -36,8 +36,8 @@ def check_whole_numbers(estimator: Any, *names: str, least: int = 1, or_none: bo
 def check_workers(estimator: Any) -> None:
     """Reject an `n_workers` that is neither None nor a possible number of logical workers."""
     check_whole_numbers(estimator, "n_workers", or_none=True)
-    if (estimator.n_workers or 0) > MOST_WORKERS:
-        raise ArgumentError(f"n_workers={estimator.n_workers}: at most {MOST_WORKERS} are possible")
+    if (estimator.n_workers or 0) > MAX_WORKERS:
+        raise ArgumentError(f"n_workers={estimator.n_workers}: at most {MAX_WORKERS} are possible")
 
 
 def check_positive(estimator: Any, *names: str, or_zero: bool = False, most: float = math.inf) -> None:
@@ -87,8 +87,8 @@ def check_n_jobs(n_jobs: Any) -> None:
     whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
     if not whole or not (n_jobs >= 1 or n_jobs == -1):
         raise ArgumentError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more, or -1 for all cores")
-    if n_jobs > _MOST_THREADS:
-        raise ArgumentError(f"n_jobs={n_jobs!r:.60}: at most {_MOST_THREADS} threads are possible")
+    if n_jobs > _MAX_THREADS:
+        raise ArgumentError(f"n_jobs={n_jobs!r:.60}: at most {_MAX_THREADS} threads are possible")
 
 
 def check_verbose(estimator: Any) -> None:

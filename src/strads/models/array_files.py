@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from strads.errors import InputError
 
-_MOST_FROM_A_BYTE = 1032  # what deflate makes of a byte at best (zlib's technical details)
+_MAX_FROM_A_BYTE = 1032  # what deflate makes of a byte at best (zlib's technical details)
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _SUFFIX = ".npy"
 
@@ -62,7 +62,7 @@ def _arrays_of_archive(name: str, only: Container[str] | None) -> dict[str, NDAr
             array = member.filename.removesuffix(_SUFFIX)
             if only is not None and array not in only:
                 continue
-            if member.file_size > _MOST_FROM_A_BYTE * member.compress_size:
+            if member.file_size > _MAX_FROM_A_BYTE * member.compress_size:
                 raise ValueError(f"{member.filename} announces {member.file_size:,} bytes, and has fewer")
             with archive.open(member) as file:
                 arrays[array] = _read_array(file, member.file_size)

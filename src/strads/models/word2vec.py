@@ -35,7 +35,7 @@ from strads.progress import Shown
 from strads.rng.philox import mixed_key
 
 _INITIAL = 3  # purpose of a random stream
-_MOST_EXPONENT = 10  # of counts, so that their sum does not overflow
+_MAX_EXPONENT = 10  # of counts, so that their sum does not overflow
 
 
 @dataclass(eq=False, repr=False)
@@ -248,9 +248,9 @@ class Word2Vec(ContinuedEstimator):
         if self.sample >= 1:
             raise ArgumentError(f"sample={self.sample}: give a share of the text below 1, or 0 for no subsampling")
         check_switches(self, "cbow_mean", "shrink_windows", "deterministic")
-        if not is_number(self.ns_exponent) or abs(self.ns_exponent) > _MOST_EXPONENT:
+        if not is_number(self.ns_exponent) or abs(self.ns_exponent) > _MAX_EXPONENT:
             raise ArgumentError(
-                f"ns_exponent={self.ns_exponent!r}: give a number from {-_MOST_EXPONENT} to {_MOST_EXPONENT}"
+                f"ns_exponent={self.ns_exponent!r}: give a number from {-_MAX_EXPONENT} to {_MAX_EXPONENT}"
             )
         if self.sg not in (0, 1):
             raise ArgumentError(f"sg={self.sg!r}: give 1 for skip-gram, or 0 for continuous bag of words")

@@ -25,7 +25,7 @@ from strads.ps.worker_table import WorkerTable
 from strads.schedule.consistency import Consistency
 from strads.schedule.nodes.workers import data_for_node, place_workers
 
-_MOST_BYTES = 1 << 20  # of an array that a worker returns, for a checkpoint to hold it
+_MAX_BYTES = 1 << 20  # of an array that a worker returns, for a checkpoint to hold it
 
 
 class Worker:
@@ -135,7 +135,7 @@ def _described(value: Any) -> Any:
 
 def _pack(tables: Sequence[Table], statistics: RunStatistics) -> Any:
     """Return the tree of a run's statistics, if the workers returned what a checkpoint can hold."""
-    return Save(inline=_MOST_BYTES)([asdict(statistics), [table.staleness for table in tables]])
+    return Save(inline=_MAX_BYTES)([asdict(statistics), [table.staleness for table in tables]])
 
 
 def _unpack(tables: Sequence[Table], tree: Any) -> RunStatistics:

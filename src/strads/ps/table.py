@@ -21,7 +21,7 @@ from strads.schedule.consistency import BSP, Consistency, Push
 
 _DTYPES = ("float32", "float64", "int32", "int64")
 
-_MOST_SPARSE_COLUMNS = (1 << 31) - 1
+_MAX_SPARSE_COLUMNS = (1 << 31) - 1
 
 
 class Table:
@@ -77,8 +77,8 @@ class Table:
             raise ArgumentError(f"cache_bytes={cache_bytes!r}: give the bytes that a node may use, 0 or more")
         shape = check_count("rows", rows), check_count("columns", columns)
         most = None if cache_bytes is None else int(cache_bytes)
-        if sparse and shape[1] > _MOST_SPARSE_COLUMNS:
-            raise ArgumentError(f"columns={columns}: a sparse table has at most {_MOST_SPARSE_COLUMNS}")
+        if sparse and shape[1] > _MAX_SPARSE_COLUMNS:
+            raise ArgumentError(f"columns={columns}: a sparse table has at most {_MAX_SPARSE_COLUMNS}")
         self._format = TableFormat(*shape, kind, most, bool(read_my_writes), bool(sparse))
         self.consistency = BSP() if consistency is None else consistency
         self.staleness: StalenessProfile | None = None

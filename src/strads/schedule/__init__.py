@@ -1,6 +1,6 @@
 """What may run together: access records, conflicts, plans. Pure functions, no I/O."""
 
-from strads.schedule.passes.parallel import Parallel, sequential
+from strads.schedule.kernels.parallel import Parallel, sequential
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.planner import build_plan
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords

@@ -55,7 +55,7 @@ def middle_of(tasks: int) -> range:
     return range(begin, begin + size) if tasks >= 2 * size else range(0)
 
 
-def spread(tasks: int) -> int:
+def sample_stride(tasks: int) -> int:
     """Return the stride between sampled tasks of a long loop, for estimates that do not depend on its order.
 
     Neighbours share more rows than others do. Odd strides follow no period of the loop that is a power of two.

@@ -99,7 +99,7 @@ class Details:
         What keeps jobs from running together.
     batches
         Number of random batches of the tasks.
-    ahead
+    prefetch_distance
         Number of tasks by which rows are fetched into the cache before a task needs them; 0 if they are not.
     blocks, bounds
         Of tables, by name: the number of blocks that their rows are cut into, and the bounds of these: (blocks + 1,).
@@ -122,7 +122,7 @@ class Details:
     gain: float | None = None
     bottleneck: str = ""
     batches: int = 1
-    ahead: int = 0
+    prefetch_distance: int = 0
     blocks: Mapping[str, int] = field(default_factory=dict)
     bounds: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     cells: NDArray[np.int32] | None = None

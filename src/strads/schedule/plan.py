@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.schedule.details import Details
-from strads.schedule.passes.parallel import index_dtype
+from strads.schedule.kernels.parallel import index_dtype
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class Plan:
     locks: RowLocks | None = None  # that the tasks of a `locked` plan take
     details: Details = field(default_factory=Details)  # further facts about it
     lane: NDArray[np.int32] | None = None  # (jobs,): replica of the relaxed tables that a job works on; barriers −1
-    starts: NDArray[np.int64] | None = None  # (jobs,): loop position of a job's first task, if others follow in turn
+    starts: NDArray[np.int64] | None = (
+        None  # (jobs,): loop position of each job's first task, if the tasks of every job are consecutive in the loop
+    )
 
     @cached_property
     def order(self) -> NDArray[np.integer]:
@@ -90,8 +92,10 @@ class Plan:
         details = self.details
         if details.blocks:
             lines.append("blocks: " + ", ".join(f"{count} of {name}" for name, count in details.blocks.items()))
-        if details.ahead:
-            lines.append(f"rows are fetched into the cache {details.ahead} tasks ahead, as most are not in it")
+        if details.prefetch_distance:
+            lines.append(
+                f"rows are fetched into the cache {details.prefetch_distance} tasks ahead, as most are not in it"
+            )
         lines += [*_locks(self), *details.notes, *details.notes_on_near]
         lines += [f"not {strategy}: {why}" for strategy, why in details.rejected.items()]
         return "\n".join(lines)

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from strads.errors import PlanError
 from strads.schedule.choice import STRATEGIES, WORTHWHILE, choose, forced, one_job
-from strads.schedule.foresight import Foresight, Loop, foreseen_plan, plan_of_crowd
-from strads.schedule.passes.counting_sort import PlanOrderCopy
-from strads.schedule.passes.parallel import Parallel, sequential
+from strads.schedule.kernels.counting_sort import PlanOrderCopy
+from strads.schedule.kernels.parallel import Parallel, sequential
+from strads.schedule.loop_sample import Loop, LoopSample, plan_from_sample, plan_of_hot_row
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
-from strads.schedule.records.feeding import Feeding, feeds_forward
+from strads.schedule.records.flow_dependences import FlowDependences, only_reads_earlier_results
 from strads.schedule.records.row_ranges import RowRanges, ranges_of
 from strads.schedule.strategies.colouring import colouring_of_ranges
 from strads.schedule.strategies.dealing import Deal
@@ -37,7 +37,7 @@ def build_plan(
     certain: float = 1.0,
     near: Sequence[frozenset[int]] = (),
     deal: Deal = (),
-    foresight: Foresight | None = None,
+    loop_sample: LoopSample | None = None,
 ) -> Plan:
     """Plan a loop: group its tasks into jobs, and order the jobs that conflict.
 
@@ -70,7 +70,7 @@ def build_plan(
         Groups of tables from whose rows the tasks of a job draw some, by number: such rows are not recorded.
     deal
         Determines how the rows of these tables are dealt to blocks, and the seed of that.
-    foresight
+    loop_sample
         What sampled tasks showed before the loop was recorded; None if none were sampled.
 
     Returns
@@ -97,21 +97,23 @@ def build_plan(
     if strategy != "auto":
         return forced(problem, strategy)
     loop = Loop(records.tasks, in_order, streams, certain, tuple(near), deal, seed, parallel=parallel)
-    foresight = foresight or Foresight.of(records, loop)
-    plan = plan_of_crowd(problem) or _coloured(records, foresight) or foreseen_plan(problem, foresight)
+    loop_sample = loop_sample or LoopSample.of(records, loop)
+    plan = plan_of_hot_row(problem) or _coloured(records, loop_sample) or plan_from_sample(problem, loop_sample)
     if plan is not None:
         return plan
     # Planning without all records must come to the same order, so the verdict of the parts counts here, too.
-    found = Feeding.SELDOM if foresight is None else foresight.feeding
-    if not in_order and (feeds_forward(records) if found is Feeding.SELDOM else found is Feeding.FORWARD):
+    found = FlowDependences.SELDOM if loop_sample is None else loop_sample.flow_dependences
+    if not in_order and (
+        only_reads_earlier_results(records) if found is FlowDependences.SELDOM else found is FlowDependences.FORWARD
+    ):
         plan = choose(problem, in_order=True, streams=streams)
         return replace(plan, reason=f"{plan.reason}; {KEPT}")
-    pays = None if foresight is None else foresight.pays
+    pays = None if loop_sample is None else loop_sample.pays
     return choose(problem, in_order=in_order, streams=streams, pays=pays)
 
 
-def _coloured(records: AccessRecords, foresight: Foresight | None) -> Plan | None:
-    bounds = None if foresight is None else foresight.colourable_chunks
+def _coloured(records: AccessRecords, loop_sample: LoopSample | None) -> Plan | None:
+    bounds = None if loop_sample is None else loop_sample.colourable_chunks
     return None if bounds is None else colouring_of_ranges(bounds, ranges_of(records, bounds))
 
 
@@ -128,7 +130,7 @@ def plan_of_ranges(
     Parameters
     ----------
     bounds, ranges
-        The bounds of the chunks, from `Foresight`, and the ranges of rows that their tasks touch.
+        The bounds of the chunks, from `LoopSample`, and the ranges of rows that their tasks touch.
     in_order
         Whether the result must be that of the sequential loop.
     keeps_order

@@ -11,9 +11,9 @@ from strads.models.kernels.lda_counts import (
     make_tokens,
     random_topics,
 )
-from strads.models.kernels.lda_dense import dense_scratch, sample_dense
+from strads.models.kernels.lda_dense_sampler import dense_scratch, sample_dense
 from strads.models.kernels.lda_random import job_key
-from strads.models.kernels.lda_sparse import sample_sparse, sparse_scratch
+from strads.models.kernels.lda_sparse_sampler import sample_sparse, sparse_scratch
 from strads.models.kernels.lda_tables import empty_documents, empty_words, make_prior
 
 

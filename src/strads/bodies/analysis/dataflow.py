@@ -15,13 +15,13 @@ from numba.core.analysis import compute_cfg_from_blocks
 from strads.bodies.analysis.effects import Effects
 from strads.bodies.analysis.expressions import Expressions
 from strads.bodies.analysis.memory import Memory
-from strads.bodies.analysis.structure import Turns, controlling_branches, endless_exits, raising_blocks
+from strads.bodies.analysis.structure import Iterations, controlling_branches, endless_exits, raising_blocks
 from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import NOTHING, OPAQUE, Sources, Value, join, magnitude
 from strads.bodies.compile_errors import compile_error
 
-_MOST_PASSES = 200
-_MOST_GROWTHS = 4  # of what is assigned in nested loops
+_MAX_PASSES = 200
+_MAX_GROWTHS = 4  # of what is assigned in nested loops
 
 
 class Dataflow:
@@ -35,7 +35,7 @@ class Dataflow:
         Values of its parameters.
     memory, numbers
         The memory that it works on, and the value numbering.
-    given_turn
+    within_iteration
         Whether to track only what determines a value within the iteration of each loop in which it is computed, not
         what determines whether it is computed. Otherwise a value also depends on the branches that determine whether,
         and how often, it is computed.
@@ -55,13 +55,13 @@ class Dataflow:
         memory: Memory,
         numbers: Numbers,
         *,
-        given_turn: bool = False,
+        within_iteration: bool = False,
     ):
         self.blocks = blocks
         self.memory = memory
         self.cfg = compute_cfg_from_blocks(self.blocks)
-        self._given_turn = given_turn
-        self._turns = Turns(self.cfg, blocks)
+        self._given_turn = within_iteration
+        self._iterations = Iterations(self.cfg, blocks)
         self.values: dict[str, Value] = {}
         self._growths: Counter[str] = Counter()  # of magnitudes of φ nodes
         self._expressions = Expressions(arguments, self.value, memory, numbers)
@@ -77,7 +77,7 @@ class Dataflow:
 
     def run(self) -> None:
         """Iterate until nothing changes."""
-        for _ in range(_MOST_PASSES):
+        for _ in range(_MAX_PASSES):
             before = dict(self.values), dict(self._control), self.memory.state()
             self.memory.effects = Effects()  # only the last pass sees the final values
             for label in self._order:
@@ -87,7 +87,7 @@ class Dataflow:
                 break
         else:
             block = self.blocks[self._order[0]]
-            reason = "its variables change their kind from one turn of a loop to the next"
+            reason = "what its variables may hold keeps changing from one iteration of a loop to the next"
             raise compile_error(block.loc.filename, block.loc.line, reason)
         for label in endless_exits(self.cfg, self.blocks):
             self.effects.loops |= self.condition(label) | self._control[label]
@@ -108,7 +108,7 @@ class Dataflow:
 
     def _left(self, name: str, label: int) -> Sources:
         """What determines in which iteration the loops between the assignment of a variable and a block were left."""
-        exits = self._turns.left_between(name, label) if self._given_turn else ()
+        exits = self._iterations.left_between(name, label) if self._given_turn else ()
         return NOTHING.union(*(self.condition(block) | self._control[block] for block in exits))
 
     def condition(self, label: int) -> Sources:
@@ -165,7 +165,7 @@ class Dataflow:
             expressions.set_attribute(statement)
         elif isinstance(statement, ir.DelItem):
             container = expressions.variable(statement.target)
-            memory.decide(expressions.variable(statement.index), memory.length(container))
+            memory.may_fail(expressions.variable(statement.index), memory.length(container))
             memory.put(container, expressions.variable(statement.index), resizes=True)
 
     def _phi(self, node: Any, name: str) -> Value:
@@ -192,7 +192,7 @@ class Dataflow:
         if before is None or value.magnitude is None or value.magnitude.bits <= before.bits:
             return value
         self._growths[name] += 1
-        return replace(value, magnitude=None) if self._growths[name] > _MOST_GROWTHS else value
+        return replace(value, magnitude=None) if self._growths[name] > _MAX_GROWTHS else value
 
     def _arrival(self, block: int) -> Sources:
         """What determines from which predecessor the current block is reached."""
@@ -200,4 +200,4 @@ class Dataflow:
             return self._control.get(block, frozenset({OPAQUE})) | self.condition(block)
         here = self.memory.place[0]
         deciding = self._deciding(block) | {block}
-        return NOTHING.union(*(self.condition(b) for b in deciding if not self._turns.is_implied(b, here)))
+        return NOTHING.union(*(self.condition(b) for b in deciding if not self._iterations.is_implied(b, here)))

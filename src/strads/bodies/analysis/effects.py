@@ -65,8 +65,8 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Decision:
-    """A place whose outcome depends on values: an index within a row, a size, a function that refuses some values."""
+class FallibleOperation:
+    """An operation that may raise, depending on values: an index within a row, a size, a function that refuses some."""
 
     sources: Sources  # what determines the outcome
     control: Sources  # what determines whether it is reached
@@ -79,7 +79,7 @@ class Decision:
     table: int | None = None  # that has further indices, as T[i, j] has, of which only those decide
 
 
-AnyAccess = TypeVar("AnyAccess", Access, Decision)
+AnyAccess = TypeVar("AnyAccess", Access, FallibleOperation)
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Effects:
     ----------
     accesses
         Accesses to rows of tables.
-    inner
+    fallible
         Indices within rows and local containers, sizes of arrays, functions that refuse some values.
     loops
         Conditions of `while` loops.
@@ -114,7 +114,7 @@ class Effects:
     """
 
     accesses: set[Access] = field(default_factory=set)
-    inner: set[Decision] = field(default_factory=set)
+    fallible: set[FallibleOperation] = field(default_factory=set)
     loops: Sources = NOTHING
     raises: Sources = NOTHING
     writes: dict[int, int] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from strads.bodies.analysis.values import (
     locals_of,
     magnitude,
 )
-from strads.dds.user_functions import ById
+from strads.user_code.functions import ById
 
 COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.is_)
 
@@ -108,7 +108,7 @@ class Evaluation:
         length = NOTHING.union(*(self._memory.length(value) for value in operands if value.is_memory))
         arrays = [value for value in operands if value.is_memory]
         if length or (len(arrays) > 1 and not self._alike(arrays)):
-            self._memory.decide(Value(), length)  # mismatched lengths raise
+            self._memory.may_fail(Value(), length)  # mismatched lengths raise
         is_array = all(local.is_array for value in operands for local in locals_of(value))
         contents = Value(sources=sources)
         if not is_array:  # lists are concatenated
@@ -130,17 +130,17 @@ def _magnitude_of_result(function: Any, operands: list[Value]) -> Magnitude | No
     if right is None:
         return None
     if function is operator.mod:  # which has the sign of the divisor
-        return right if right.natural else None
+        return right if right.nonnegative else None
     if left is None:
         return None
     both = left | right
     if function is operator.floordiv or (function is operator.rshift and _is_shift(operands[1].constant)):
-        return replace(both, bits=left.bits, natural=left.natural) if right.natural else None
+        return replace(both, bits=left.bits, nonnegative=left.nonnegative) if right.nonnegative else None
     if function is operator.add or function is operator.sub:
-        is_natural = both.natural and function is operator.add
-        return both.of_bits(both.bits + (is_natural or not both.natural), natural=is_natural)
+        is_nonnegative = both.nonnegative and function is operator.add
+        return both.of_bits(both.bits + (is_nonnegative or not both.nonnegative), nonnegative=is_nonnegative)
     if function is operator.mul:
-        return both.of_bits(left.bits + right.bits, natural=both.natural)
+        return both.of_bits(left.bits + right.bits, nonnegative=both.nonnegative)
     return None
 
 

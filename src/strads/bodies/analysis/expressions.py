@@ -29,8 +29,8 @@ from strads.bodies.analysis.values import (
     parts,
 )
 from strads.bodies.compile_errors import compile_error
-from strads.dds.user_functions import is_helper
 from strads.rng.numbers import RandomNumbers
+from strads.user_code.functions import is_helper
 
 _UNSAFE = {
     "flat": "`.flat` is not checked for indices out of range: use `.ravel()`",
@@ -106,7 +106,7 @@ class Expressions(MethodCalls):
         if FLOAT in sources:
             sources |= {ROUNDED}
         length = self._memory.length(left) | (self._memory.length(right) if right.is_memory else NOTHING)
-        self._memory.decide(Value(), length)
+        self._memory.may_fail(Value(), length)
         self._memory.overwrite(left, sources)
         if any(not local.is_array for local in locals_of(left)):  # list += list
             self._memory.put(left, self._memory.elements(right), resizes=True)

@@ -77,10 +77,10 @@ class BodyAnalysis:
         after the loop.
     checked_in_loops
         Tables with an access in a loop of the body to a row that may not exist.
-    volatile_line
+    first_volatile_line
         First line with a volatile access to a written table, preferably one with a volatile row; 0 if there is none.
     certain_share
-        The fraction of the places with an access to a conflicting table that every task reaches.
+        Fraction of the access sites to conflicting tables whose execution does not depend on an undecided branch.
     allocates
         Whether it creates arrays or other containers: then compilers keep computations that have no effect.
     is_short
@@ -90,8 +90,8 @@ class BodyAnalysis:
     outcomes
         Sets of outcomes of undecided branches: the facts are about a reconnaissance that runs each task once with each
         set.
-    repeats
-        Whether volatile conditions determine how often a task accesses a row that it certainly accesses.
+    has_volatile_access
+        Whether any access to a conflicting table is volatile, even if a fixed access to the same row covers it.
     drawn
         Written tables (not relaxed) with rows chosen by random numbers, other than by `near`.
     near
@@ -134,13 +134,13 @@ class BodyAnalysis:
     proof: Fits | None = None
     lasting: Mapping[tuple[Size, Size], Fits] = field(default_factory=dict)
     checked_in_loops: frozenset[int] = frozenset()
-    volatile_line: int = 0
+    first_volatile_line: int = 0
     certain_share: float = 1.0
     allocates: bool = False
     is_short: bool = False
     searches: bool = False
     outcomes: tuple[Outcomes, ...] = ()
-    repeats: bool = False
+    has_volatile_access: bool = False
     drawn: frozenset[int] = frozenset()
     near: Mapping[int, int] = field(default_factory=dict)
     weights: Mapping[int, int] = field(default_factory=dict)

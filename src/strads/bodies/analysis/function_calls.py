@@ -11,7 +11,7 @@ from strads.bodies.analysis.calls import Effect
 from strads.bodies.analysis.evaluation import Evaluation, identity
 from strads.bodies.analysis.values import (
     FLOAT,
-    MOST_BITS,
+    MAX_BITS,
     NOT_CONSTANT,
     NOTHING,
     ROUNDED,
@@ -25,7 +25,7 @@ from strads.bodies.analysis.values import (
     largest,
     locals_of,
     magnitude,
-    natural,
+    nonnegative,
 )
 
 _FEW = 4096  # elements of an array for which there is certainly memory
@@ -49,7 +49,7 @@ class FunctionCalls(Evaluation):
         if effect is Effect.RANGE:
             sources = self._all(arguments)
             if len(arguments) == 3 and arguments[2].constant in (NOT_CONSTANT, 0):
-                memory.decide(arguments[2])  # a step of 0 raises
+                memory.may_fail(arguments[2])  # a step of 0 raises
             below, within, segment = stop_of(arguments), magnitude_in_range(arguments), memory.segment(arguments)
             element = Value(sources=sources, below=below, magnitude=within, segment=segment)
             return Value(sources=sources, elements=element)
@@ -86,7 +86,7 @@ class FunctionCalls(Evaluation):
         length = NOTHING.union(*(memory.length(value) for value in everything if value.is_memory))
         refuses = calls.refuses_values(function)
         if refuses or length or self._may_not_fit(function, effect, everything):
-            memory.decide(Value(sources=sources if refuses else length))
+            memory.may_fail(Value(sources=sources if refuses else length))
         if target is not None:
             memory.overwrite(target, sources)
             return replace(target, number=None)
@@ -171,7 +171,7 @@ class FunctionCalls(Evaluation):
             depth = len(shape) or None
         elif arguments and not arguments[0].is_memory:
             depth, shape = 1, (arguments[0].size,)
-        memory.decide(Value(sources=sources), fits=frozenset() if _is_small(shape) else None)
+        memory.may_fail(Value(sources=sources), fits=frozenset() if _is_small(shape) else None)
         return memory.new(depth, is_array=True, contents=Value(sources=sources), length=sources, shape=shape)
 
 
@@ -198,8 +198,8 @@ def stop_of(arguments: list[Value]) -> Size | None:
 
 def magnitude_below(size: Size | None) -> Magnitude:
     """Return the magnitude of a number that is not negative and below a size, if it is known."""
-    found = None if size is None else natural(Value(size=size))
-    return Magnitude(bits=MOST_BITS) if found is None else Magnitude(bits=found.bits, limits=found.given)
+    found = None if size is None else nonnegative(Value(size=size))
+    return Magnitude(bits=MAX_BITS) if found is None else Magnitude(bits=found.bits, limits=found.given)
 
 
 def magnitude_in_range(arguments: list[Value]) -> Magnitude | None:
@@ -209,7 +209,7 @@ def magnitude_in_range(arguments: list[Value]) -> Magnitude | None:
         return None
     stop = magnitude(arguments[min(len(arguments), 2) - 1])
     given = start.given | start.limits
-    return Magnitude(given, MOST_BITS) if stop is None else Magnitude(given, stop.bits, limits=stop.given | stop.limits)
+    return Magnitude(given, MAX_BITS) if stop is None else Magnitude(given, stop.bits, limits=stop.given | stop.limits)
 
 
 def _start_of(arguments: list[Value]) -> Magnitude | None:
@@ -218,7 +218,7 @@ def _start_of(arguments: list[Value]) -> Magnitude | None:
         return Magnitude(bits=0)
     if len(arguments) == 3 and not (type(arguments[2].constant) is int and arguments[2].constant > 0):
         return None
-    return natural(arguments[0]) if arguments else None
+    return nonnegative(arguments[0]) if arguments else None
 
 
 def _of_any_shape(reference: Reference) -> Reference:

@@ -17,9 +17,9 @@ from numba.core.ssa import reconstruct_ssa
 from numba.core.unsafe.eh import mark_try_block
 
 from strads.bodies.compile_errors import compile_error
-from strads.dds.user_functions import is_helper
+from strads.user_code.functions import is_helper
 
-_MOST_STATEMENTS = 20_000  # of a body with everything inlined
+_MAX_STATEMENTS = 20_000  # of a body with everything inlined
 
 _STATEMENTS = (
     ir.Assign,
@@ -129,7 +129,7 @@ class _Inliner:
             block = self.ir.blocks[label]
             for position, statement in enumerate(block.body):
                 callee = _called(statement, definitions)
-                if callee is None or callee in active or self.statements > _MOST_STATEMENTS:
+                if callee is None or callee in active or self.statements > _MAX_STATEMENTS:
                     continue
                 arguments = _bind(callee, statement.value)
                 if arguments is not None:

@@ -4,7 +4,7 @@ import operator
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from strads.bodies.analysis.effects import Access, Decision, Effects
+from strads.bodies.analysis.effects import Access, Effects, FallibleOperation
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import (
@@ -215,13 +215,13 @@ class Memory:
     def read(self, container: Value, index: Value) -> Value:
         """Return `container[index]`."""
         if container.items is not None:
-            self.decide(index)
+            self.may_fail(index)
             found = None
             for item in container.items:
                 found = join(found, item)
             return replace(found or Value(), number=None).with_sources(self.sources(index) | container.sources)
         if not container.is_memory:
-            self.decide(index, is_index=True)
+            self.may_fail(index, is_index=True)
             return Value(sources=self.sources(container) | self.sources(index))
         found = None
         for reference in container.references:
@@ -259,7 +259,7 @@ class Memory:
     def _read_local(self, local: Local, container: Value, index: Value) -> Value:
         if local is UNKNOWN:
             return Value(frozenset({UNKNOWN}), frozenset({OPAQUE}))
-        self.decide(index, self.length(container), container, self._fit(index, container), is_index=True)
+        self.may_fail(index, self.length(container), container, self._fit(index, container), is_index=True)
         taken, sliced, copied = _shape_of(index)
         sources = container.sources | self.sources(index)
         contents = self._contents.get(local.place, Value())
@@ -301,9 +301,9 @@ class Memory:
             is_row = index.items is None and not index.is_slice and (self.depth(container), self.depth(value)) == (2, 1)
             row = self.size(container, 1) if is_row else None
             fits = Fits() if row is not None and row == self.size(value) else None
-            self.decide(Value(), self.length(value) | self.length(container), fits=fits)
+            self.may_fail(Value(), self.length(value) | self.length(container), fits=fits)
         if locals_of(container):
-            self.decide(index, self.length(container), container, self._fit(index, container), is_index=True)
+            self.may_fail(index, self.length(container), container, self._fit(index, container), is_index=True)
             self.put(container, value.with_sources(self.sources(index)), resizes=False)
 
     def _store(self, argument: int) -> None:
@@ -321,7 +321,7 @@ class Memory:
         """Record an access to a table, or to a part of one of its rows."""
         if not part.whole:
             bound = container.length | self._which(container)
-            self.decide(index, bound, container, self._fit(index, container), is_index=True)
+            self.may_fail(index, bound, container, self._fit(index, container), is_index=True)
             return
         row, *inner = index.items if index.items else (index,)
         is_row = not (row.is_slice or row.is_memory or row.constant is None or row.constant is Ellipsis)
@@ -354,7 +354,7 @@ class Memory:
             of = self._row(container, row)
             rest = inner[0] if len(inner) == 1 else Value(items=tuple(inner), number=index.number)
             fits = self._fit(index, container, 1)
-            self.decide(rest, container.length | self.sources(row), of, fits, is_index=True, table=part.argument)
+            self.may_fail(rest, container.length | self.sources(row), of, fits, is_index=True, table=part.argument)
 
     def _is_element(self, part: Part, index: Value) -> bool:
         """Whether an index of a table selects a single number, with an integer for each axis."""
@@ -380,7 +380,7 @@ class Memory:
                 found.add((below, size))
         return frozenset(pair for pair in found if pair[0] != pair[1])
 
-    def decide(
+    def may_fail(
         self,
         index: Value,
         bound: Sources = NOTHING,
@@ -392,7 +392,7 @@ class Memory:
     ) -> None:
         """Record that an operation may fail, depending on an index or size; `of` is the array that is indexed.
 
-        See `Decision` for the other parameters.
+        See `FallibleOperation` for the other parameters.
         """
         sources = self.sources(index) | bound
         if of is None or of.number is None or index.number is None or index.is_slice:
@@ -401,8 +401,8 @@ class Memory:
             number = of.number, index.number
         by_array = any(item.is_memory for item in index.items or (index,))
         is_index = is_index and not (index.is_slice and index.items is None)
-        self.effects.inner.add(
-            Decision(sources, self.control, number, fits, self.place, self.line, is_index, by_array, table)
+        self.effects.fallible.add(
+            FallibleOperation(sources, self.control, number, fits, self.place, self.line, is_index, by_array, table)
         )
 
     # -- doubt ---------------------------------------------------------------------------------------------
@@ -428,7 +428,7 @@ class Memory:
         """Assume any access to the arguments of a user's function that cannot be inlined, such as a recursive one."""
         waiting = list(values)
         if any(value.is_memory or value.items or value.elements for value in waiting):
-            self.decide(Value(sources=frozenset({OPAQUE})), is_index=True)
+            self.may_fail(Value(sources=frozenset({OPAQUE})), is_index=True)
         while waiting:
             value = waiting.pop()
             waiting += [*(value.items or ()), *(inner for inner in (value.elements,) if inner)]

@@ -60,11 +60,11 @@ class MethodCalls(FunctionCalls):
             memory.overwrite(owner, sources)
             return Value()
         if is_array and name in calls.VIEWING_METHODS:
-            memory.decide(Value(sources=self._all(everything)), memory.length(owner))
+            memory.may_fail(Value(sources=self._all(everything)), memory.length(owner))
             return self._view([owner, *arguments], [owner])
         if is_array and name in calls.READING_METHODS:
             if name in ("dot", "take", "repeat", "min", "max", "argmin", "argmax"):
-                memory.decide(Value(sources=self._all(everything)), memory.length(owner))
+                memory.may_fail(Value(sources=self._all(everything)), memory.length(owner))
             if name in calls.SCALAR_METHODS and not everything:
                 return Value(sources=sources)
             if name in ("copy", "astype"):
@@ -95,10 +95,10 @@ class MethodCalls(FunctionCalls):
         if name == "normal":
             return Value(sources=sources | {FLOAT, ROUNDED})
         if name == "integers":
-            memory.decide(Value(sources=self._all(operands)))  # of an empty range it raises
+            memory.may_fail(Value(sources=self._all(operands)))  # of an empty range it raises
             found = magnitude_in_range(arguments)
             return Value(sources=sources - {FLOAT, ROUNDED}, below=stop_of(arguments), magnitude=found)
-        memory.decide(Value(), memory.length(arguments[0]))
+        memory.may_fail(Value(), memory.length(arguments[0]))
         return Value(sources=sources - {FLOAT, ROUNDED}, below=memory.size(arguments[0]))
 
     def _draw_near(self, owner: Value, arguments: list[Value], keywords: dict[str, Value], node: Any) -> Value:
@@ -119,7 +119,7 @@ class MethodCalls(FunctionCalls):
             raise compile_error(node.loc.filename, node.loc.line, _NEAR)
         memory.effects.near.add((table, weights))
         for value in operands:
-            memory.decide(Value(), memory.length(value))  # of an empty table it raises
+            memory.may_fail(Value(), memory.length(value))  # of an empty table it raises
         for value in operands[1:]:
             memory.escape(value)
         sources = memory.draw(owner) | {OPAQUE}
@@ -129,7 +129,7 @@ class MethodCalls(FunctionCalls):
     def _change(self, name: str, owner: Value, everything: list[Value], sources: Sources) -> Value:
         """Process a method that modifies a list, set or dictionary."""
         memory = self._memory
-        memory.decide(Value(sources=sources))  # `pop` of an empty list raises, and so does `remove`
+        memory.may_fail(Value(sources=sources))  # `pop` of an empty list raises, and so does `remove`
         for value in everything:
             inside = memory.elements(value) if name in ("extend", "update") else value
             memory.put(owner, inside.with_sources(memory.sources(value)), resizes=True)
@@ -140,7 +140,7 @@ class MethodCalls(FunctionCalls):
 
     def _look(self, name: str, owner: Value, everything: list[Value], sources: Sources) -> Value:
         memory = self._memory
-        memory.decide(Value(sources=sources))
+        memory.may_fail(Value(sources=sources))
         if name in ("count", "index", "issubset", "issuperset"):
             return Value(sources=sources)
         if name == "get":

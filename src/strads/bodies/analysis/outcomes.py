@@ -16,7 +16,7 @@ from numba.core.controlflow import CFGraph
 from strads.bodies.analysis.inlining import Branch
 from strads.bodies.analysis.structure import directed_control, is_counted, raising_blocks
 
-MOST_SETS = 4  # of outcomes with which reconnaissance runs each task
+MAX_SETS = 4  # of outcomes with which reconnaissance runs each task
 
 Outcomes = Mapping[Branch, bool]
 
@@ -91,7 +91,7 @@ class UndecidedBranches:
     def _control_within_a_turn(self, loops: list[Any]) -> dict[int, set[tuple[int, int]]]:
         heads = frozenset(loop.header for loop in loops)
         if heads not in self._control:
-            self._control[heads] = directed_control(_without_turns(self.cfg, loops))
+            self._control[heads] = directed_control(_without_back_edges(self.cfg, loops))
         return self._control[heads]
 
     def _can_be_chosen(self, branch: int) -> bool:
@@ -184,7 +184,7 @@ def _closure(control: Mapping[int, set[tuple[int, int]]], labels: list[int]) -> 
     return found
 
 
-def _without_turns(cfg: Any, loops: list[Any]) -> Any:
+def _without_back_edges(cfg: Any, loops: list[Any]) -> Any:
     """Return a graph in which an iteration of the given loops ends the task."""
     graph, end = CFGraph(), max(cfg.nodes()) + 1
     heads = {loop.header: loop.body for loop in loops}

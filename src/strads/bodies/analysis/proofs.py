@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from strads.bodies.analysis.dataflow import Dataflow
-from strads.bodies.analysis.effects import Access, AnyAccess, Decision, Effects
+from strads.bodies.analysis.effects import Access, AnyAccess, Effects, FallibleOperation
 from strads.bodies.analysis.facts import BodyAnalysis
-from strads.bodies.analysis.guarded_indices import with_ranges
+from strads.bodies.analysis.index_ranges import with_ranges
 from strads.bodies.analysis.inlining import Branch, Variable
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.near import near_groups
-from strads.bodies.analysis.outcomes import MOST_SETS, OutcomeSets, UndecidedBranches
+from strads.bodies.analysis.outcomes import MAX_SETS, OutcomeSets, UndecidedBranches
 from strads.bodies.analysis.source_indices import checked_indices, row_indices
 from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits
 from strads.errors import ArgumentError
@@ -91,8 +91,8 @@ class Proofs:
         }
         accesses = list(effects.accesses)
         volatile_rows = [a for a in accesses if self._is_volatile(a) and not self._is_covered(a, accesses)]
-        checked_in_run = [i for i in effects.inner if self._is_volatile(i) and not self._is_checked_before(i)]
-        volatile_parts = any(inner.fits is None for inner in checked_in_run)
+        checked_in_run = [i for i in effects.fallible if self._is_volatile(i) and not self._is_checked_before(i)]
+        volatile_parts = any(operation.fits is None for operation in checked_in_run)
         segments = self._segments(unchecked)
         loops = bool(effects.loops & self.undecided)
         raises = bool(effects.raises & self.undecided)
@@ -109,7 +109,7 @@ class Proofs:
             volatile_reads=frozenset(unchecked),
             volatile_parts=volatile_parts,
             volatile_fits=_all_fits(checked_in_run),
-            part_indices=checked_indices(effects.inner, self.body.indexing),
+            part_indices=checked_indices(effects.fallible, self.body.indexing),
             volatile_indices=checked_indices(checked_in_run, self.body.indexing),
             reads_count_as_writes=frozenset(covered_by_reads),
             rounding_decides=not self._guards_roundings and self._rounding_decides(),
@@ -128,8 +128,8 @@ class Proofs:
                 for access in effects.accesses
                 if not access.exists and access.place[0] in self._in_loops
             ),
-            volatile_line=min((access.line for access in volatile), default=0),
-            repeats=any(self._is_volatile(access) for access in logged),
+            first_volatile_line=min((access.line for access in volatile), default=0),
+            has_volatile_access=any(self._is_volatile(access) for access in logged),
             drawn=frozenset(a.argument for a in logged if a.sources & self.body.random),
             near=self.near,
             weights=self.weights,
@@ -163,15 +163,15 @@ class Proofs:
 
     def _proof(self) -> Fits | None:
         effects = self.effects
-        fits = [access.fits for access in effects.accesses] + [decision.fits for decision in effects.inner]
+        fits = [access.fits for access in effects.accesses] + [operation.fits for operation in effects.fallible]
         if None in fits or effects.loops or effects.raises or effects.doubtful or effects.near:
             return None
         return frozenset().union(*(pairs or () for pairs in fits))
 
-    def _is_volatile(self, access: Access | Decision) -> bool:
+    def _is_volatile(self, access: Access | FallibleOperation) -> bool:
         return bool(access.sources & self._changing(access) or access.control & self.undecided)
 
-    def _changing(self, access: Access | Decision) -> set[int]:
+    def _changing(self, access: Access | FallibleOperation) -> set[int]:
         """Return the sources that make the row of an access, or another index, volatile."""
         conflicts = isinstance(access, Access) and access.argument in self.conflicting
         return self.changing if conflicts else self.undecided
@@ -193,16 +193,16 @@ class Proofs:
             for other in others
         )
 
-    def _is_checked_before(self, inner: Decision) -> bool:
+    def _is_checked_before(self, operation: FallibleOperation) -> bool:
         """Whether the task always uses the same index of the same array earlier."""
-        if inner.number is None:
+        if operation.number is None:
             return False
         return any(
-            other.number == inner.number and not self._is_volatile(other) and self._is_before(other, inner)
-            for other in self.effects.inner
+            other.number == operation.number and not self._is_volatile(other) and self._is_before(other, operation)
+            for other in self.effects.fallible
         )
 
-    def _is_before(self, first: Access | Decision, second: Access | Decision) -> bool:
+    def _is_before(self, first: Access | FallibleOperation, second: Access | FallibleOperation) -> bool:
         """Whether the first place dominates the second."""
         (block, statement), (later_block, later_statement) = first.place, second.place
         if block == later_block:
@@ -220,15 +220,19 @@ class Proofs:
             covered = not fixed and self._is_covered(access, accesses)
             if (access.argument in self.conflicting and not covered) or (fixed and not access.exists):
                 sources |= access.sources | access.control
-        for inner in self.effects.inner:
-            if not self._is_volatile(inner):  # otherwise the run checks it in any case
-                sources |= inner.sources | inner.control
+        for operation in self.effects.fallible:
+            if not self._is_volatile(operation):  # otherwise the run checks it in any case
+                sources |= operation.sources | operation.control
         return {source for source in sources - self.changing if source >= 0}.union(self.weights.values())
 
     def _rounding_decides(self) -> bool:
         """Whether rounding affects an access; if values that the loop changes affect it, the run is checked anyway."""
         decisions = [(access.sources, access.control) for access in self.effects.accesses]
-        decisions += [(inner.sources, inner.control) for inner in self.effects.inner if not self._is_volatile(inner)]
+        decisions += [
+            (operation.sources, operation.control)
+            for operation in self.effects.fallible
+            if not self._is_volatile(operation)
+        ]
         decisions += [(NOTHING, self.effects.loops), (NOTHING, self.effects.raises)]
         return any(
             ROUNDED in sources or (ROUNDED in control and not control & self.undecided)
@@ -247,7 +251,7 @@ class Proofs:
         }
 
     def _by_element(self) -> set[int]:
-        undecided = {inner.place for inner in self.effects.inner if self._is_volatile(inner)}
+        undecided = {operation.place for operation in self.effects.fallible if self._is_volatile(operation)}
         others = {
             access.argument
             for access in self.effects.accesses
@@ -290,15 +294,15 @@ class ProofsWithOutcomes(Proofs):
         self._sets = OutcomeSets(branches)
         effects = self.effects
         # Rows come first: other indices can be checked in the run.
-        recorded = {self._reached(access, MOST_SETS) for access in _in_order(effects.accesses)}
-        inner = {self._reached(decision, 2) for decision in _in_order(effects.inner)}
-        self.effects = replace(effects, accesses=recorded, inner=inner)
+        recorded = {self._reached(access, MAX_SETS) for access in _in_order(effects.accesses)}
+        fallible = {self._reached(operation, 2) for operation in _in_order(effects.fallible)}
+        self.effects = replace(effects, accesses=recorded, fallible=fallible)
 
     def _is_undecided(self, label: int) -> bool:
         return bool(self._dataflow.condition(label) & self.undecided)
 
     def _reached(self, what: AnyAccess, most: int) -> AnyAccess:
-        """Return an access or a decision whose control sources are only those that remain with the outcomes."""
+        """Return an access or a operation whose control sources are only those that remain with the outcomes."""
         control = self._dataflow.control(what.place[0], chosen=lambda condition: bool(condition & self.undecided))
         if what.sources & self._changing(what) or not self._sets.reach(what.place[0], most):
             control |= {OPAQUE}
@@ -321,8 +325,8 @@ def _in_order(places: Collection[AnyAccess]) -> list[AnyAccess]:
     return sorted(places, key=lambda what: what.place)
 
 
-def _all_fits(decisions: Collection[Decision]) -> Fits:
-    return frozenset().union(*(decision.fits or () for decision in decisions))
+def _all_fits(decisions: Collection[FallibleOperation]) -> Fits:
+    return frozenset().union(*(operation.fits or () for operation in decisions))
 
 
 def _refuse_written_readonly(body: Callable[..., Any], effects: Effects, readonly: set[int]) -> None:

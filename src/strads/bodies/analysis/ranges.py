@@ -16,10 +16,10 @@ from numba.core import ir
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.values import Fits, Size, Value, largest, of_contents
 
-_DEEPEST, _MOST_STEPS = 10, 300  # bounds of bounds that are followed; of all bounds that are looked at for an index
+_DEEPEST, _MAX_STEPS = 10, 300  # bounds of bounds that are followed; of all bounds that are looked at for an index
 _SMALL = 1 << 31  # constants are smaller, so that adding some to the size of an array does not overflow
-_MOST_BITS = 61
-_SMALL_SIZE: Size = ("constant", 1 << _MOST_BITS)
+_MAX_BITS = 61
+_SMALL_SIZE: Size = ("constant", 1 << _MAX_BITS)
 _LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
 _EXTENDED = ("axis", "argument", "indices")  # kinds to which constants are added, to be looked up before a run
 _OF_INTEGERS = ("axis", "row", "constant", "argument", "indices", "largest")  # kinds of limits of integers alone
@@ -118,7 +118,7 @@ class Ranges:
                 best = min(low.at, 0), _minimal(low.fits | high.fits)
         return best
 
-    def is_natural(self, variable: str, point: Point) -> bool:
+    def is_nonnegative(self, variable: str, point: Point) -> bool:
         """Whether an integer variable, used in a block, is certainly not negative."""
         self._steps, self._assuming = 0, Assuming.NOTHING
         low = self._bound(variable, point, None, 0)
@@ -129,7 +129,7 @@ class Ranges:
     def _bound(self, variable: str, point: Point, size: Size | None, depth: int) -> Bound | None:
         """Return a lower bound of a variable in a block; with `size`, an upper one relative to that."""
         self._steps += 1
-        if depth > _DEEPEST or self._steps > _MOST_STEPS:
+        if depth > _DEEPEST or self._steps > _MAX_STEPS:
             return None
         variable = self.root(variable)
         if variable not in self.integers:
@@ -290,7 +290,7 @@ class Ranges:
         magnitude = value.magnitude
         if self._constant(variable) is not None:
             return frozenset()
-        if magnitude and not magnitude.given | magnitude.limits and magnitude.bits <= _MOST_BITS:
+        if magnitude and not magnitude.given | magnitude.limits and magnitude.bits <= _MAX_BITS:
             return frozenset()
         found = [_size_is_small(value.below, is_below=True)] if value.below is not None else []
         found += [_size_is_small(value.size)] if value.size is not None else []
@@ -431,14 +431,14 @@ def _size_is_small(size: Size, *, is_below: bool = False) -> Fits:
     """Return the pairs of sizes under which a size is that of an array, or as small."""
     if size[0] in (*_LENGTHS, "constant"):
         return frozenset()
-    is_natural = frozenset() if is_below else frozenset({(("constant", 0), size)})
-    return is_natural | {(size, _SMALL_SIZE)}
+    is_nonnegative = frozenset() if is_below else frozenset({(("constant", 0), size)})
+    return is_nonnegative | {(size, _SMALL_SIZE)}
 
 
 def _minimal(fits: Fits) -> Fits:
     """Return pairs of sizes without those that others imply: what fits into an array is small."""
-    natural = {own[1:] for own, _ in fits if own[0] == "above"}
-    merged = {(("above", *own[1:]) if own[0] == "top" and own[1:] in natural else own, size) for own, size in fits}
+    nonnegative = {own[1:] for own, _ in fits if own[0] == "above"}
+    merged = {(("above", *own[1:]) if own[0] == "top" and own[1:] in nonnegative else own, size) for own, size in fits}
     small = {own for own, size in merged if size != _SMALL_SIZE}
     return frozenset((own, size) for own, size in merged if not (size == _SMALL_SIZE and own in small))
 

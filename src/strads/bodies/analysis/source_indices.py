@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 
 from strads.bodies.analysis.dataflow import Dataflow
-from strads.bodies.analysis.effects import Access, Decision
+from strads.bodies.analysis.effects import Access, FallibleOperation
 from strads.bodies.analysis.facts import CheckedIndex
-from strads.bodies.analysis.guarded_indices import natural_indices
+from strads.bodies.analysis.index_ranges import nonnegative_indices
 from strads.bodies.analysis.inlining import Inlined, Variable, indexed
-from strads.bodies.analysis.values import NOTHING, Given, Magnitude, natural
+from strads.bodies.analysis.values import NOTHING, Given, Magnitude, nonnegative
 
 
 def nonnegative_variables(
@@ -15,13 +15,13 @@ def nonnegative_variables(
 ) -> dict[Variable, frozenset[Given]]:
     """Return the indices that are not negative if what they are computed from is not: see `BodyAnalysis`."""
     effects = flow.effects
-    fixed = NOTHING.union(*(a.sources for a in effects.accesses), *(i.sources for i in effects.inner)) - written
-    guarded = natural_indices(flow)
+    fixed = NOTHING.union(*(a.sources for a in effects.accesses), *(i.sources for i in effects.fallible)) - written
+    guarded = nonnegative_indices(flow)
     of_places: dict[Variable, list[Magnitude | None]] = {}
     for name, variable in inlined.indices.items():
         value = flow.final(name)
         is_literal = value.size is not None and value.size[0] == "constant"
-        reason = None if is_literal else natural(value) or (Magnitude() if name in guarded else None)
+        reason = None if is_literal else nonnegative(value) or (Magnitude() if name in guarded else None)
         if reason is not None and not all(kind in ("index", "axis") or of[0] in fixed for kind, *of in reason.given):
             reason = None
         of_places.setdefault(variable, []).append(reason)
@@ -55,7 +55,7 @@ def checkable_places(inlined: Inlined, flow: Dataflow) -> dict[tuple[int, int], 
 
 
 def checked_indices(
-    decisions: Iterable[Decision], places: Mapping[tuple[int, int], Variable]
+    decisions: Iterable[FallibleOperation], places: Mapping[tuple[int, int], Variable]
 ) -> frozenset[CheckedIndex]:
     """Return what of some decisions the compiled body checks: indices that may not exist."""
     return frozenset(

@@ -58,7 +58,7 @@ def raising_blocks(blocks: Mapping[int, Any]) -> set[int]:
     return {label for label, block in blocks.items() if isinstance(block.body[-1], ir.Raise | ir.StaticRaise)}
 
 
-class Turns:
+class Iterations:
     """Which loop iterations of a function a block, or a value, belongs to."""
 
     def __init__(self, cfg: Any, blocks: Mapping[int, Any]):

@@ -67,7 +67,7 @@ Reference = Part | Local
 
 
 SMALL = 1 << 31  # what a loop is given is looked up before a run: whether it is in `0..SMALL - 1`
-MOST_BITS = 63
+MAX_BITS = 63
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,18 @@ class Magnitude:
     """
 
     given: frozenset[Given] = frozenset()  # the numbers
-    bits: int = 31  # at most `MOST_BITS`
-    natural: bool = True  # whether it is not negative
+    bits: int = 31  # at most `MAX_BITS`
+    nonnegative: bool = True  # whether it is not negative
     limits: frozenset[Given] = frozenset()  # further numbers that limit only the bits, not the sign
 
     def __or__(self, other: "Magnitude") -> "Magnitude":
         """Return the magnitude of either of two."""
-        bits, natural = max(self.bits, other.bits), self.natural and other.natural
-        return Magnitude(self.given | other.given, bits, natural, self.limits | other.limits)
+        bits, nonnegative = max(self.bits, other.bits), self.nonnegative and other.nonnegative
+        return Magnitude(self.given | other.given, bits, nonnegative, self.limits | other.limits)
 
-    def of_bits(self, bits: int, *, natural: bool) -> "Magnitude | None":
+    def of_bits(self, bits: int, *, nonnegative: bool) -> "Magnitude | None":
         """Return the magnitude of a number of so many bits that is computed from this one; None for too many."""
-        return None if bits > MOST_BITS else Magnitude(self.given | self.limits, bits, natural)
+        return None if bits > MAX_BITS else Magnitude(self.given | self.limits, bits, nonnegative)
 
 
 @dataclass(frozen=True)
@@ -163,15 +163,15 @@ def magnitude(value: Value) -> Magnitude | None:
         kind, number, *_ = value.size
         if kind in ("argument", "axis"):
             return Magnitude(frozenset({value.size}))
-        if kind == "constant" and number.bit_length() <= MOST_BITS:
-            return Magnitude(bits=number.bit_length(), natural=number >= 0)
+        if kind == "constant" and number.bit_length() <= MAX_BITS:
+            return Magnitude(bits=number.bit_length(), nonnegative=number >= 0)
     return value.magnitude
 
 
-def natural(value: Value) -> Magnitude | None:
+def nonnegative(value: Value) -> Magnitude | None:
     """Return the magnitude of an integer that is not negative; None if that is not known."""
     found = magnitude(value)
-    return found if found is not None and found.natural else None
+    return found if found is not None and found.nonnegative else None
 
 
 def content(argument: int, field: str | None) -> Magnitude:

@@ -8,11 +8,11 @@ from typing import Any
 from strads.bodies.analysis.counters import counters
 from strads.bodies.analysis.dataflow import Dataflow
 from strads.bodies.analysis.facts import BodyAnalysis, CheckedIndex
-from strads.bodies.analysis.held_rows import only_read_rows
 from strads.bodies.analysis.inlining import inlined_ssa
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.proofs import LoopBody, Proofs, ProofsWithOutcomes
+from strads.bodies.analysis.read_only_rows import only_read_rows
 from strads.bodies.analysis.source_indices import checkable_places, nonnegative_variables
 from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import FLOAT, INDICES, LOOP_INDEX, ROUNDED, Magnitude, Part, Sources, Value
@@ -63,7 +63,7 @@ def analyse_body(
     same.append(len(kinds) - 1)
     inlined = inlined_ssa(body)  # type: ignore[arg-type]
 
-    def dataflow(*, given_turn: bool) -> Dataflow:
+    def dataflow(*, within_iteration: bool) -> Dataflow:
         numbers = Numbers()
         index = numbers.of("loop index")
         tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
@@ -77,33 +77,33 @@ def analyse_body(
         memory = Memory(tables, index, numbers)
         for position in random:
             arguments[position + 1] = memory.random_numbers(position)
-        found = Dataflow(inlined.ir.blocks, arguments, memory, numbers, given_turn=given_turn)
+        found = Dataflow(inlined.ir.blocks, arguments, memory, numbers, within_iteration=within_iteration)
         found.run()
         return found
 
     held = frozenset(only_read_rows(inlined.ir.blocks))
-    flow = dataflow(given_turn=False)
+    flow = dataflow(within_iteration=False)
     of = LoopBody(body, kinds, frozenset(random), held, batch is not None, checkable_places(inlined, flow))
-    facts = _spread(Proofs(of, flow).facts(), same)
+    facts = _for_all_aliases(Proofs(of, flow).facts(), same)
     if batch is None:
         facts = replace(facts, nonnegative=nonnegative_variables(inlined, flow, facts.written))
         tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
         facts = replace(facts, counters=counters(inlined.ir.blocks, tables, integers) & facts.written)
     if batch is None and facts.rounding_decides and facts.is_certain and not (facts.is_short or facts.near):
-        guarded = _spread(Proofs(of, flow, guards_roundings=True).facts(), same)
+        guarded = _for_all_aliases(Proofs(of, flow, guards_roundings=True).facts(), same)
         if not guarded.volatile_parts and ROUNDED not in flow.effects.loops | flow.effects.raises:
             guarded = replace(guarded, counters=facts.counters, nonnegative=facts.nonnegative)
             facts = replace(facts, with_guards=guarded)
-    unexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.repeats)
+    unexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.has_volatile_access)
     if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
-        other = ProofsWithOutcomes(of, dataflow(given_turn=True), inlined.branches)
-        better = replace(_spread(other.facts(), same), counters=facts.counters, nonnegative=facts.nonnegative)
+        other = ProofsWithOutcomes(of, dataflow(within_iteration=True), inlined.branches)
+        better = replace(_for_all_aliases(other.facts(), same), counters=facts.counters, nonnegative=facts.nonnegative)
         is_exact = not better.volatile and not better.reads_count_as_writes
         if (is_exact and unexact) or (
             not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts)
         ):
             return replace(facts, with_outcomes=better)
-        return replace(facts, volatile_line=better.volatile_line or facts.volatile_line)
+        return replace(facts, first_volatile_line=better.first_volatile_line or facts.first_volatile_line)
     return facts
 
 
@@ -125,7 +125,7 @@ def _tuple(form: Any, sources: Sources, name: tuple[Hashable, ...], numbers: Num
     return Value(sources=sources, items=items, number=numbers.of(name))
 
 
-def _spread(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
+def _for_all_aliases(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
     """Extend the facts to every parameter that was passed the same table."""
 
     def all_with(chosen: frozenset[int]) -> frozenset[int]:

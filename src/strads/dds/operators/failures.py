@@ -3,8 +3,8 @@
 from functools import partial
 
 from strads.dds.operators.functions import Function
-from strads.dds.source_location import describe, innermost_user_line
 from strads.errors import BodyError
+from strads.user_code.source_location import describe, innermost_user_line
 
 
 def failure(operator: str, function: Function, row: int | None, error: BaseException, remark: str = "") -> BodyError:

@@ -12,7 +12,7 @@ from numba.core.errors import NumbaError
 from numba.np.numpy_support import from_dtype
 
 from strads.dds._layout import Layout
-from strads.dds.user_functions import Function, dispatcher_of, fingerprint, plain_function
+from strads.user_code.functions import Function, dispatcher_of, fingerprint, plain_function
 
 _REMEMBERED = 256  # compiled functions that are kept
 

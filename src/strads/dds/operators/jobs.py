@@ -12,7 +12,7 @@ from strads.dds.operators.failures import failure
 from strads.dds.operators.functions import CompiledFunction, Function, Uncompilable, compile_for_rows
 
 _CHUNKS_A_THREAD = 8  # so that threads end at about the same time
-_FEWEST_ROWS = 256  # per chunk
+_MIN_ROWS = 256  # per chunk
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class RowJob:
     @property
     def chunk_size(self) -> int:
         """Return the number of rows that a thread takes at a time."""
-        return max(_FEWEST_ROWS, -(-len(self.rows) // (self.team.size * _CHUNKS_A_THREAD)))
+        return max(_MIN_ROWS, -(-len(self.rows) // (self.team.size * _CHUNKS_A_THREAD)))
 
     def explain_pure(self, first: int, last: int) -> None:
         """Raise the error of the first row that fails, for a function without side effects."""

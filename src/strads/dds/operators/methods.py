@@ -20,8 +20,8 @@ from strads.dds.operators.mapping import choose_rows, map_rows
 from strads.dds.operators.programs import filter_program, map_program, reduce_program, settled, transform_program
 from strads.dds.operators.reducing import combine, reduce_rows
 from strads.dds.operators.transforming import transform_rows
-from strads.dds.sent_functions import sent_to
 from strads.errors import ArgumentError, InputError
+from strads.user_code.sent_functions import sent_to
 
 if TYPE_CHECKING:
     from strads.dds.dmultimap import dmultimap

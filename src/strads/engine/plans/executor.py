@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine.atomics import compare_and_swap, exchange, fetch_add, pause
-from strads.engine.plans.fetch_trials import BLOCK, TRIALS, begin_block, end_block
 from strads.engine.plans.job_pool import (
     FINISHED,
     STOPPED,
@@ -26,6 +25,7 @@ from strads.engine.plans.job_pool import (
     stop,
     take_or_wait,
 )
+from strads.engine.plans.prefetch_trials import BLOCK, TRIALS, begin_block, end_block
 from strads.engine.stopping import stoppable
 from strads.engine.views.kinds import RECENT
 from strads.engine.views.random_numbers import DRAW_STATE
@@ -291,7 +291,7 @@ def make_worker(
 def _worker_arguments(
     pool: JobPool, locking: tuple[NDArray[Any], ...], claiming: Claiming, executable: ExecutablePlan, *, served: bool
 ) -> tuple[Any, ...]:
-    indices = executable.indices, executable.plan.details.ahead
+    indices = executable.indices, executable.plan.details.prefetch_distance
     return pool, locking, claiming, *indices, *executable.stretches(), executable.lanes(), served
 
 

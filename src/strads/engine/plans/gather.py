@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from strads.cluster import ThreadTeam
 from strads.dds.ragged import offsets_of
 from strads.partition import even_bounds
-from strads.schedule.passes.prefetch import SOON, prefetch
+from strads.schedule.kernels.prefetch import SOON, prefetch
 
 _CHUNK = 1 << 18  # rows that a thread copies at a time
 _WINDOW_BYTES = 1 << 19  # of the source, kept in the cache while all jobs copy their rows from it

@@ -14,7 +14,7 @@ from strads.engine.atomics import compare_and_swap, exchange, load, pause
 from strads.schedule.plan import Plan
 
 WAIT = -1  # no job is ready, but some are still to come
-_MOST_LOOKED_AT = 64  # ready jobs that are searched for one whose data are in a thread's cache
+_MAX_LOOKED_AT = 64  # ready jobs that are searched for one whose data are in a thread's cache
 _JOB_BITS = 32  # low bits of a key: the number of the job; the high ones are its rank
 _JOB_MASK = (1 << _JOB_BITS) - 1
 FINISHED = -2  # every job has been finished, or the pool was stopped
@@ -100,7 +100,7 @@ def _push(pool: JobPool, job: int) -> None:
 @njit(cache=True)
 def _chosen(pool: JobPool, size: int, member: int, members: int) -> int:
     """Place in the heap of the first job whose data are in the cache of thread `member`; 0 if none."""
-    if len(pool.home) == 0 or members == 1 or size > _MOST_LOOKED_AT:
+    if len(pool.home) == 0 or members == 1 or size > _MAX_LOOKED_AT:
         return 0
     best = -1
     for place in range(size):

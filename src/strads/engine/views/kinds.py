@@ -18,7 +18,7 @@ LOGGED, EARLIER, COPIED, SLOT, RECENT = 0, 2, 4, 5, 6
 # A table's tag: twice its number, plus 1 in the log for a write; `SILENT` tables (relaxed ones) are not logged.
 SILENT = 128
 MAX_TABLES = SILENT // 2
-MOST_AXES = 4  # dimensions of a table whose elements can be told apart
+MAX_AXES = 4  # dimensions of a table whose elements can be told apart
 
 AlignedType, make_aligned = define_view("Aligned", "data", "position", "rows", "checks")
 SegmentedType, make_segmented = define_view("Segmented", "data", "shift", "rows", "checks")

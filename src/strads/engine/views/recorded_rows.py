@@ -8,7 +8,6 @@ from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
 from strads.engine.stopping import check_stop
-from strads.engine.views.fetched_rows import fetch
 from strads.engine.views.ghost_records import make_ghost_record
 from strads.engine.views.indices import rows_are_scalars, wrap
 from strads.engine.views.kinds import (
@@ -25,6 +24,7 @@ from strads.engine.views.kinds import (
     ScratchType,
     make_ghost_row,
 )
+from strads.engine.views.prefetched_rows import fetch
 from strads.engine.views.types import INNER, ViewType
 
 _RECENT = 6  # recent accesses checked for repetition: three tables, each read and written

@@ -11,7 +11,7 @@ from numba.extending import overload, overload_attribute, register_jitable
 from strads.engine.views.indices import clipped, item_of, owned, refuse_index, set_item_of, wrap
 from strads.engine.views.kinds import (
     LIVE,
-    MOST_AXES,
+    MAX_AXES,
     RECORDING,
     TABLES,
     AlignedType,
@@ -73,7 +73,7 @@ def _compiled_element_of(view, index):  # type: ignore[no-untyped-def]
 
 def _is_element_of_block(view: ViewType, index: Any) -> bool:
     """Whether a tuple of indices selects a number of a ghost whose rows have several dimensions."""
-    return isinstance(view, GhostType) and 2 < len(index) <= MOST_AXES and _is_element(view, index)
+    return isinstance(view, GhostType) and 2 < len(index) <= MAX_AXES and _is_element(view, index)
 
 
 @overload(operator.getitem, jit_options=INNER)

@@ -13,7 +13,7 @@ from strads.bodies.functions import plain_function
 from strads.cluster import Node, ThreadTeam
 from strads.dds.arguments import table_of
 from strads.dds.ragged import read_only
-from strads.dds.shard import Shard, complete
+from strads.dds.shard import Shard, gather_all_rows
 from strads.engine.minibatch.data_parallel import Aggregation, Parameter
 from strads.engine.plans.executor import zero_totals
 from strads.engine.views.live import Replicated
@@ -21,10 +21,10 @@ from strads.engine.views.roles import Role
 from strads.errors import ArgumentError
 from strads.loops.arguments import BatchArgument, TableArgument, bind_arguments
 from strads.loops.batches import BatchProgram, as_parameters
+from strads.loops.cache_keys import content_key
 from strads.loops.indices import LoopIndices
-from strads.loops.keys import content_key
 from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, values_of
-from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import TableRef
 from strads.loops.program import find_program
 from strads.partition import even_bounds
@@ -146,8 +146,8 @@ class BoundMinibatches:
         BodyIndexError, BodyKeyError, BodyError
             If a minibatch fails; nothing has been written.
         """
-        read = self.program.cast.with_role(Role.READ, Role.CHECKED, Role.ALIGNED)
-        complete(self.node, *(self.shards[position] for position in read if position in self.shards))
+        read = self.program.argument_roles.with_role(Role.READ, Role.CHECKED, Role.ALIGNED)
+        gather_all_rows(self.node, *(self.shards[position] for position in read if position in self.shards))
         if not self.is_checkable:
             return {}
         kept: list[tuple[Any, ...]] = self.node.store.setdefault(_KEPT, [])
@@ -155,7 +155,7 @@ class BoundMinibatches:
         for program, found_key, found in kept:
             if program is self.program and found_key == key:
                 return found
-        table_of = self.program.cast.table_of
+        table_of = self.program.argument_roles.table_of
         tasks = NodeTasks(self.node, self.team, self.program, self.bound, self.shards, LoopIndices.of(self.numbers))
         count = len(set(table_of.values()))
         # On all nodes the same number of parts, as recording is a collective.
@@ -181,7 +181,7 @@ class BoundMinibatches:
 
     def storages(self, replicas: dict[int, NDArray[Any]]) -> tuple[Any, ...]:
         """Return the storages behind views, given an array (1, rows, …) for each written table."""
-        written, roles = self.program.facts.written, self.program.cast.roles
+        written, roles = self.program.facts.written, self.program.argument_roles.roles
 
         def storage(position: int, argument: TableArgument) -> Any:
             replica = replicas.get(self.bound.same[position])

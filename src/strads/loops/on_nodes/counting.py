@@ -1,6 +1,6 @@
 """Loops that count: threads add integers to copies of the counters, and run concurrently whatever rows they share."""
 
-from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec
 
 _CACHED = 1 << 20  # bytes of counters that stay in a core's cache: then no order of the tasks is faster than another
@@ -13,19 +13,19 @@ def able_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
     counters, tables = program.facts.counters, bound.tables()
     if spec.counters or spec.alone or spec.options.strategy != "auto":
         return frozenset()
-    if bound.sums_floats or program.cast.near:
+    if bound.sums_floats or program.argument_roles.near:
         return frozenset()  # sums of floats and draws depend on the jobs, and these would on the number of threads
     size = sum(tables[position].storage.nbytes for position in counters)
     return counters if size <= _LINE * len(spec.indices) else frozenset()
 
 
-def are_best_apart(counters: frozenset[int], tasks: NodeTasks) -> bool:
+def copies_are_best(counters: frozenset[int], tasks: NodeTasks) -> bool:
     """Whether no plan is faster than copies: the counters are all that the loop writes, and fit in a cache."""
     size = sum(tasks.bound.tables()[position].storage.nbytes for position in counters)
     return _are_all(counters, tasks) and size <= _CACHED
 
 
-def hold_all_up(counters: frozenset[int], tasks: NodeTasks, facts: LoopFacts | None) -> bool:
+def counters_are_the_bottleneck(counters: frozenset[int], tasks: NodeTasks, facts: LoopFacts | None) -> bool:
     """Whether a loop that one thread has to run could run on several if its counters were copied.
 
     `facts`: those of the loop without copies, on node 0.
@@ -33,11 +33,11 @@ def hold_all_up(counters: frozenset[int], tasks: NodeTasks, facts: LoopFacts | N
     if _are_all(counters, tasks):
         return True
     if tasks.node.size > 1:  # records are together on node 0
-        return any(tasks.node.comm.allgather(facts is not None and not facts.crowds_apart))
-    return tasks.find_crowded_row(tasks.sample(), counters) is None
+        return any(tasks.node.comm.allgather(facts is not None and not facts.has_hot_row_besides_counters))
+    return tasks.find_hot_row(tasks.sample(), counters) is None
 
 
 def _are_all(counters: frozenset[int], tasks: NodeTasks) -> bool:
     """Whether tasks conflict over the counters only."""
-    facts, roles = tasks.program.facts, tasks.program.cast.roles
+    facts, roles = tasks.program.facts, tasks.program.argument_roles.roles
     return counters == {p for p in facts.written if roles[p].is_recorded} and bool(counters)

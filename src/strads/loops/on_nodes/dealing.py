@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from strads.cluster import Node, ThreadTeam
+from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import Part, executable_plan, notes_on_pools, placed_on_nodes, pools_of
-from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.specs import LoopFacts, NodeLoop
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
@@ -55,7 +55,7 @@ def _dealt_plan(loop: NodeLoop, tasks: NodeTasks, old: Plan, deal: Deal) -> Plan
         strategy=old.strategy,
         parallel=tasks.team.for_each,
         certain=tasks.program.facts.certain_share,
-        near=tasks.program.cast.near_tables(),
+        near=tasks.program.argument_roles.near_tables(),
         deal=deal,
     )
 

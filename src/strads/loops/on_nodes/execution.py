@@ -21,10 +21,10 @@ from strads.errors import StradsError
 from strads.loops.arguments import BoundArguments, TableArgument
 from strads.loops.failures import explain_failed_run
 from strads.loops.on_nodes.binding import bind, compiling
-from strads.loops.on_nodes.contents import nonnegative_numbers
 from strads.loops.on_nodes.first_look import look, reason_to_stay
+from strads.loops.on_nodes.node_tasks import NodeTasks
+from strads.loops.on_nodes.nonnegative_inputs import nonnegative_numbers
 from strads.loops.on_nodes.plan_order import IN_PLAN_ORDER, InPlanOrder
-from strads.loops.on_nodes.recording import NodeTasks
 from strads.loops.on_nodes.recovery import restore
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
 from strads.loops.program import LoopProgram, Variant
@@ -63,11 +63,11 @@ def run(
     loop.run, loop.before, loop.arrived = node.comm.run, None, None
     call = _Call(loop, NodeTasks.of(node, loop.spec, arguments, team, variant=loop.variant))
     copy_seconds = call.in_order.update(contents)
-    before, looked = look(call.tasks) if loop.is_first_look else (None, 0.0)
+    before, looked = look(call.tasks) if loop.samples_rows else (None, 0.0)
     compile_seconds = call.compile() + looked
     limits = call.program.lasting_limits(call.bound)
     execution, traffic = call.execute(record_order)
-    stays = reason_to_stay(before, look(call.tasks)[0]) if loop.is_first_look else ""
+    stays = reason_to_stay(before, look(call.tasks)[0]) if loop.samples_rows else ""
     statistics = NodeStatistics(
         node.rank,
         node.comm.hosts[node.rank],
@@ -105,7 +105,15 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Nod
     sums = {position: argument.empty() for position, argument in bound.sums().items()}
     plan = loop.part.plan
     try:
-        checked = program.body, bound.exchanged(sums), program.cast, loop.spec.indices, plan, loop.records, loop.pools
+        checked = (
+            program.body,
+            bound.exchanged(sums),
+            program.argument_roles,
+            loop.spec.indices,
+            plan,
+            loop.records,
+            loop.pools,
+        )
         run_checked(*checked, exact=loop.variant is not Variant.OUTCOMES)
     except BaseException:
         restore(before)
@@ -123,7 +131,7 @@ class _Call:
     def __init__(self, loop: NodeLoop, tasks: NodeTasks):
         self.loop, self.tasks = loop, tasks
         self.node, self.team, self.program, self.bound = tasks.node, tasks.team, tasks.program, tasks.bound
-        tasks.bring_what_is_read(loop.checking)
+        tasks.replicate_read_tables(loop.checking)
         if loop.attached != loop.tables:
             for kept, moves in ((loop.departures, loop.part.departures), (loop.arrivals, loop.part.arrivals)):
                 kept[:] = [TransferBuffer(move, tasks.shards[loop.tables_of_moves[move.table]]) for move in moves]
@@ -134,7 +142,7 @@ class _Call:
         lanes = 1 if plan.lane is None else self.team.size
         self.replicas = {
             position: Replicas(self.bound.tables()[position].dense, lanes, self.node.comm)
-            for position in self.program.cast.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
+            for position in self.program.argument_roles.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
             if self.bound.same[position] == position
         }
         self.totals = {p: zero_totals(plan.jobs, a.dtype) for p, a in self.bound.sums().items()}
@@ -155,14 +163,14 @@ class _Call:
         storage = argument.raw if position in self.program.facts.written else read_only(argument.raw)
         if role is Role.GUARDED:
             storage = self._guarded(position, argument)
-        if position in self.program.cast.near and self.program.is_near(self.loop.checking):
-            group = self.program.cast.near[position]
+        if position in self.program.argument_roles.near and self.program.is_near(self.loop.checking):
+            group = self.program.argument_roles.near[position]
             rows, low, high, share, other = read_only(self.loop.pools[group].arrays)
             return Near(storage, argument.raw, rows, low, high, share, other, group_token(group))
         return storage
 
     def _guarded(self, position: int, argument: TableArgument) -> Guarded:
-        ownership, table = self.loop.executable.ownership, self.program.cast.table_of[position]
+        ownership, table = self.loop.executable.ownership, self.program.argument_roles.table_of[position]
         assert ownership is not None
         owner = self.claiming[0][ownership.first[table] :]
         blocks = ownership.block_of.get(table)

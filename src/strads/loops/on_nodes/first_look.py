@@ -1,10 +1,10 @@
 """The first look at a loop whose rows are chosen by values that it writes: whether its tasks keep to their rows."""
 
 from strads.loops.on_nodes.binding import compiling
-from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.python_mode import record_few
 from strads.schedule.records.access import AccessRecords, same_rows
-from strads.schedule.records.crowding import crowded_row
+from strads.schedule.records.hot_rows import hot_row
 
 LEFT_ROWS = "a task has left the rows that were recorded for it"
 
@@ -14,9 +14,9 @@ def look(tasks: NodeTasks) -> tuple[AccessRecords | None, float]:
 
     The interpreter runs a few of them, or compiled code more if they are long. None if one fails.
     """
-    tasks.complete()
+    tasks.gather_all_rows()
     program, bound, indices = tasks.program, tasks.bound, tasks.indices
-    found = record_few(program.body, bound, program.cast, indices)
+    found = record_few(program.body, bound, program.argument_roles, indices)
     if found is not None:
         return found, 0.0
     _, seconds = compiling(program, lambda: program.compile_recorder(bound, indices))
@@ -27,4 +27,4 @@ def reason_to_stay(before: AccessRecords | None, after: AccessRecords | None) ->
     """Return why a loop had better run in sequence, given what its tasks touch before and after a run; empty if not."""
     if before is None or after is None or not same_rows(before, after):
         return LEFT_ROWS
-    return crowded_row(after) or ""
+    return hot_row(after) or ""

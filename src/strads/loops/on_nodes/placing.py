@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from strads.engine.plans.executor import ExecutablePlan
 from strads.engine.views.roles import Role
 from strads.errors import ArgumentError
-from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import LoopOptions, LoopSpec
 from strads.schedule.nodes.assignment import Assignment, assign, renumbered
 from strads.schedule.nodes.placement import NodePlan, place
@@ -40,11 +40,11 @@ def placed_on_nodes(
 
     `everything`: whether its only job may touch any row, as none was recorded.
     """
-    cast, size, lanes = tasks.program.cast, tasks.node.size, tasks.team.size
-    guarded = {cast.table_of[position] for position in cast.with_role(Role.GUARDED)}
+    argument_roles, size, lanes = tasks.program.argument_roles, tasks.node.size, tasks.team.size
+    guarded = {argument_roles.table_of[position] for position in argument_roles.with_role(Role.GUARDED)}
     original = plan
     assignment = None if size == 1 else _assigned(tasks, plan, records, everything)
-    if cast.has_relaxed:
+    if argument_roles.has_relaxed:
         if assignment is None:
             plan = with_lanes(plan, lanes)
         else:
@@ -55,7 +55,7 @@ def placed_on_nodes(
         assignment = assignment and renumbered(assignment, original, plan)
     if plan is not original:
         near = tuple(merged(found, original, plan) for found in near)
-    groups = zip(near, cast.near_tables(), strict=True)
+    groups = zip(near, argument_roles.near_tables(), strict=True)
     plan = plan.with_details(near={records.tables[t].name: found for found, tables in groups for t in sorted(tables)})
     if assignment is None:
         owned = ownership(plan, records, guarded) if guarded and plan.strategy != "sequential" else None
@@ -65,14 +65,14 @@ def placed_on_nodes(
         (part, None if owned is None else _of_part(owned, plan, part), tuple(p.of_jobs(part.jobs) for p in near))
         for part in place(plan, assignment.node_of, assignment.units, size, lanes)
     ]
-    return plan, {cast.position_of[table]: cut for table, cut in assignment.bounds.items()}, parts
+    return plan, {argument_roles.position_of[table]: cut for table, cut in assignment.bounds.items()}, parts
 
 
 def _assigned(tasks: NodeTasks, plan: Plan, records: AccessRecords, everything: bool) -> Assignment:
     """Assign the jobs to nodes."""
-    cast, tables = tasks.program.cast, range(len(records.tables))
-    bounds = [tasks.shards[cast.position_of[table]].bounds for table in tables]
-    whole = frozenset(tables) if everything else frozenset().union(*cast.near_tables())
+    argument_roles, tables = tasks.program.argument_roles, range(len(records.tables))
+    bounds = [tasks.shards[argument_roles.position_of[table]].bounds for table in tables]
+    whole = frozenset(tables) if everything else frozenset().union(*argument_roles.near_tables())
     return assign(plan, records, bounds, tasks.node.size, whole)
 
 
@@ -121,7 +121,7 @@ def pools_of(tasks: NodeTasks, records: AccessRecords, plan: Plan) -> tuple[Pool
     """Return the rows from which each job of a plan draws, for each group of tables."""
     program, drawn_from = tasks.program, tasks.bound.tables()
     weights = {group: drawn_from[position].dense for group, position in program.facts.weights.items()}
-    groups = enumerate(program.cast.near_tables())
+    groups = enumerate(program.argument_roles.near_tables())
     return tuple(pools(plan, records, tables, weights.get(group)) for group, tables in groups)
 
 
@@ -129,7 +129,9 @@ def notes_on_pools(tasks: NodeTasks, plan: Plan, near: Sequence[Pools]) -> tuple
     """Describe from which rows jobs draw, and how often these change."""
     lines, program, bound = list[str](), tasks.program, tasks.bound
     for group, found in enumerate(near):
-        names = " and ".join(bound.arguments[p].name for p, number in program.cast.near.items() if number == group)
+        names = " and ".join(
+            bound.arguments[p].name for p, number in program.argument_roles.near.items() if number == group
+        )
         sizes = found.sizes[np.diff(plan.offsets) > 0]
         least, most = int(sizes.min(initial=len(found.rows))), int(sizes.max(initial=0))
         many = f"{most:,}" if least == most else f"{least:,} to {most:,}"

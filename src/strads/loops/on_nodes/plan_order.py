@@ -14,11 +14,11 @@ from strads.engine.plans.gather import gather_ragged, gather_rows, gather_segmen
 from strads.engine.views.live import Aligned, Offsets, Segmented
 from strads.engine.views.roles import Role
 from strads.loops.arguments import TableArgument
-from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import NodeLoop, Segments
 
 IN_PLAN_ORDER = (Role.ALIGNED, Role.SEGMENTED, Role.OFFSETS)
-_MOST_COPIED = 2  # times the number of rows of a table: segments may overlap
+_MAX_COPIED = 2  # times the number of rows of a table: segments may overlap
 
 
 class InPlanOrder:
@@ -144,6 +144,6 @@ class InPlanOrder:
         starts, lengths = segments.bounds[:-1] - segments.shift, np.diff(segments.bounds)
         there = lengths > 0
         inside = segments.ends.min(initial=0) >= 0 and np.all((starts + lengths)[there] <= len(table))
-        if not inside or segments.bounds[-1] > _MOST_COPIED * len(table):
+        if not inside or segments.bounds[-1] > _MAX_COPIED * len(table):
             return None
         return gather_segments(np.ascontiguousarray(table), starts, segments.bounds, self._tasks.team)

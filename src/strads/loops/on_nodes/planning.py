@@ -5,43 +5,43 @@ from dataclasses import replace
 import numpy as np
 
 from strads.bodies.functions import plain_function
-from strads.dds.source_location import describe
 from strads.engine.views.roles import Role
 from strads.errors import PlanError
-from strads.loops.on_nodes.looking_ahead import ONE_THREAD, Ahead, Alone, loop_of, unplanned
+from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import Placed, notes_on_pools, placed_on_nodes, pools_of
-from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.recording_decision import ONE_THREAD, RecordingDecision, SequentialReason, loop_of, unplanned
 from strads.loops.on_nodes.specs import LoopSpec
 from strads.schedule.choice import ALONE
-from strads.schedule.passes.counting_sort import PlanOrderCopy
+from strads.schedule.kernels.counting_sort import PlanOrderCopy
 from strads.schedule.plan import Plan
 from strads.schedule.planner import KEPT, build_plan
 from strads.schedule.records.access import AccessRecords
-from strads.schedule.records.crowding import sample
+from strads.schedule.records.hot_rows import sample
 from strads.schedule.records.pools import Pools
+from strads.user_code.source_location import describe
 
 
 def plan_loop(
-    spec: LoopSpec, ahead: Ahead, records: AccessRecords, copy_in_order: PlanOrderCopy | None
-) -> tuple[Placed, Alone | None]:
+    spec: LoopSpec, decision: RecordingDecision, records: AccessRecords, copy_in_order: PlanOrderCopy | None
+) -> tuple[Placed, SequentialReason | None]:
     """Plan and place a loop, given the records of all nodes; also returns why it runs as one job, if it was told to."""
-    tasks, options = ahead.tasks, spec.options
-    plan, alone = _plan(spec, ahead, records, copy_in_order)
+    tasks, options = decision.tasks, spec.options
+    plan, alone = _plan(spec, decision, records, copy_in_order)
     near, plan = _pools(tasks, records, plan, options.strategy)
     if plan.strategy == "sequential" and tasks.node.size == 1 and not options.interpreted:
-        plan = plan.with_details(ahead=tasks.fetched_ahead(loop_of(spec, tasks, in_order=True)))
-    plan = plan.with_details(notes=_notes(spec, ahead), notes_on_near=notes_on_pools(tasks, plan, near))
-    return placed_on_nodes(tasks, options, plan, records, near, everything=ahead.checks_all), alone
+        plan = plan.with_details(prefetch_distance=tasks.prefetch_distance(loop_of(spec, tasks, in_order=True)))
+    plan = plan.with_details(notes=_notes(spec, decision), notes_on_near=notes_on_pools(tasks, plan, near))
+    return placed_on_nodes(tasks, options, plan, records, near, everything=decision.checks_all), alone
 
 
 def _plan(
-    spec: LoopSpec, ahead: Ahead, records: AccessRecords, copy_in_order: PlanOrderCopy | None
-) -> tuple[Plan, Alone | None]:
-    tasks, options, alone = ahead.tasks, spec.options, ahead.alone
+    spec: LoopSpec, decision: RecordingDecision, records: AccessRecords, copy_in_order: PlanOrderCopy | None
+) -> tuple[Plan, SequentialReason | None]:
+    tasks, options, alone = decision.tasks, spec.options, decision.alone
     threads = tasks.node.size * tasks.team.size
-    loop = loop_of(spec, tasks, in_order=ahead.keeps_order or options.order == "sequential")
-    alone = alone or unplanned(spec, sample(records), loop, checks_in_run=ahead.checks_in_run)  # as on one node
-    plan = ahead.plan or build_plan(
+    loop = loop_of(spec, tasks, in_order=decision.keeps_order or options.order == "sequential")
+    alone = alone or unplanned(spec, sample(records), loop, checks_in_run=decision.checks_in_run)  # as on one node
+    plan = decision.plan or build_plan(
         records,
         threads=threads,
         strategy="sequential" if alone else options.strategy,
@@ -53,14 +53,14 @@ def _plan(
         near=loop.near,
         deal=loop.deal,
         streams=loop.streams,
-        foresight=ahead.foresight,
+        loop_sample=decision.loop_sample,
     )
     if plan.strategy == "wavefront" and options.strategy == "auto" and threads == 1 and not tasks.bound.sums_floats:
         # The result is the same. Float sums depend on the division into jobs, which must not depend on the threads.
         return _one_job(records, ONE_THREAD.reason), ONE_THREAD
     if alone:
-        plan = replace(plan, reason=f"{ALONE}: {alone.reason}").with_details(rejected=ahead.rejected)
-    elif ahead.keeps_order:
+        plan = replace(plan, reason=f"{ALONE}: {alone.reason}").with_details(rejected=decision.rejected)
+    elif decision.keeps_order:
         plan = replace(plan, reason=f"{plan.reason}; {KEPT}")
     return plan, alone
 
@@ -72,27 +72,29 @@ def _one_job(records: AccessRecords, reason: str) -> Plan:
 
 def _pools(tasks: NodeTasks, records: AccessRecords, plan: Plan, strategy: str) -> tuple[tuple[Pools, ...], Plan]:
     """Return the rows that each job may draw, and the plan, which is another one if some job could draw none."""
-    found, cast = pools_of(tasks, records, plan), tasks.program.cast
+    found, argument_roles = pools_of(tasks, records, plan), tasks.program.argument_roles
     filled = np.diff(plan.offsets) > 0
     lacking = [group for group, of_group in enumerate(found) if np.any(of_group.sizes[filled] == 0)]
     if not lacking:
         return found, plan
-    names = " and ".join(tasks.bound.arguments[p].name for p, group in cast.near.items() if group == lacking[0])
+    names = " and ".join(
+        tasks.bound.arguments[p].name for p, group in argument_roles.near.items() if group == lacking[0]
+    )
     reason = (
         f"rng.near draws from the rows of {names} that a job owns, and some job owns none: "
         "let each task also touch a row of it by a fixed index"
     )
     if strategy not in ("auto", "sequential"):
         raise PlanError(f"{strategy} cannot serve this loop: {reason}")
-    if min(records.tables[table].rows for group in cast.near_tables() for table in group) == 0:
+    if min(records.tables[table].rows for group in argument_roles.near_tables() for table in group) == 0:
         return found, plan
     plan = _one_job(records, reason)
     return pools_of(tasks, records, plan), plan
 
 
-def _notes(spec: LoopSpec, ahead: Ahead) -> tuple[str, ...]:
+def _notes(spec: LoopSpec, decision: RecordingDecision) -> tuple[str, ...]:
     """Describe what is recorded or checked in an unusual way, and why."""
-    program, arguments = ahead.tasks.program, ahead.tasks.bound.arguments
+    program, arguments = decision.tasks.program, decision.tasks.bound.arguments
     facts = program.facts
     notes = []
     if facts.outcomes:
@@ -106,11 +108,11 @@ def _notes(spec: LoopSpec, ahead: Ahead) -> tuple[str, ...]:
     counted = " and ".join(arguments[position].name for position in sorted(spec.counters))
     if counted:
         notes.append(f"integers are only added to {counted}: each thread adds to a copy of its own")
-    guarded = ", ".join(arguments[position].name for position in program.cast.with_role(Role.GUARDED))
-    if ahead.checks_all:
+    guarded = ", ".join(arguments[position].name for position in program.argument_roles.with_role(Role.GUARDED))
+    if decision.checks_all:
         notes.append("checked in the run: every access, as nothing was recorded")
     elif guarded:
-        where = describe(plain_function(program.body).__code__.co_filename, facts.volatile_line)
+        where = describe(plain_function(program.body).__code__.co_filename, facts.first_volatile_line)
         what = "sums that the run may reorder" if facts.guards_roundings else "values that the loop changes"
         notes.append(f"checked in the run: rows of {guarded}, chosen by {what} at {where}")
     if spec.in_order_of_sums:

@@ -8,22 +8,22 @@ from typing import Any
 from strads.cluster import Node
 from strads.engine.plans.gather import as_records
 from strads.engine.views.roles import Checking, Role
-from strads.loops.on_nodes.counting import able_counters, are_best_apart, hold_all_up
-from strads.loops.on_nodes.looking_ahead import (
-    BEFORE_LOOK,
-    CHANGING,
-    FIRST_CALL,
-    FIRST_LOOK,
-    Ahead,
-    largest,
-    look_ahead,
-)
+from strads.loops.on_nodes.counting import able_counters, copies_are_best, counters_are_the_bottleneck
+from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import check_near, executable_plan
 from strads.loops.on_nodes.planning import plan_loop
-from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.recording_decision import (
+    BEFORE_SAMPLING,
+    CHANGING,
+    FIRST_CALL,
+    SAMPLING_CALL,
+    RecordingDecision,
+    decide_recording,
+    largest,
+)
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
-from strads.schedule.passes.counting_sort import PlanOrderCopy
-from strads.schedule.records.crowding import crowded_row, sample
+from strads.schedule.kernels.counting_sort import PlanOrderCopy
+from strads.schedule.records.hot_rows import hot_row, sample
 from strads.schedule.records.parts import concatenated
 from strads.schedule.strategies.dealing import is_dealt
 
@@ -39,11 +39,11 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     tasks = NodeTasks.of(node, spec, arguments, spec.options.team)
     counters = able_counters(spec, tasks)
     apart = replace(spec, counters=counters)
-    if are_best_apart(counters, tasks):
+    if copies_are_best(counters, tasks):
         return _prepare(node, apart, arguments, start)
     facts = _prepare(node, spec, arguments, start, counters)
-    alone = facts is not None and facts.plan.strategy in ("sequential", "wavefront") and not facts.is_put_off
-    if not (counters and any(node.comm.allgather(alone)) and hold_all_up(counters, tasks, facts)):
+    alone = facts is not None and facts.plan.strategy in ("sequential", "wavefront") and not facts.planning_is_deferred
+    if not (counters and any(node.comm.allgather(alone)) and counters_are_the_bottleneck(counters, tasks, facts)):
         return facts
     first: NodeLoop = node.store[spec.name]
     final = _prepare(node, apart, arguments, time.perf_counter())
@@ -52,7 +52,9 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         if final is None or facts is None:
             return None
         known = facts.after(final)
-        return replace(known, is_put_off=final.is_put_off, stays_in_sequence=final.stays_in_sequence)
+        return replace(
+            known, planning_is_deferred=final.planning_is_deferred, stays_in_sequence=final.stays_in_sequence
+        )
     return None if final is None or facts is None else final.after(facts)
 
 
@@ -70,45 +72,48 @@ def _prepare(
     """
     whole = NodeTasks.of(node, spec, arguments, spec.options.team)
     check_near(whole)
-    ahead = look_ahead(spec, whole)
-    program, shards, memory = ahead.tasks.program, whole.shards, ahead.memory
-    records = node.comm.gather(ahead.records)
+    decision = decide_recording(spec, whole)
+    program, shards, memory = decision.tasks.program, whole.shards, decision.memory
+    records = node.comm.gather(decision.records)
     recorded = time.perf_counter()
     facts, parts, kept = None, None, None
     aligned: dict[int, tuple[Hashable, Any]] = {}
     if records is not None:
         together = concatenated(records)
         del records  # as large as the data
-        copy_in_order = _plan_order_copy(spec, ahead)
-        numbers = frozenset(program.cast.table_of[position] for position in counters)
-        crowds_apart = bool(counters) and node.size > 1 and crowded_row(sample(together), numbers) is not None
-        (plan, bounds, parts), alone = plan_loop(spec, ahead, together, copy_in_order)
+        copy_in_order = _plan_order_copy(spec, decision)
+        numbers = frozenset(program.argument_roles.table_of[position] for position in counters)
+        has_hot_row_besides_counters = (
+            bool(counters) and node.size > 1 and hot_row(sample(together), numbers) is not None
+        )
+        (plan, bounds, parts), alone = plan_loop(spec, decision, together, copy_in_order)
         if copy_in_order is not None and plan.permutation is copy_in_order.order:
             position = largest(memory)
             aligned[position] = spec.contents[position], memory.pop(position)
-        kept = together if (spec.options.interpreted and not ahead.checks_all) or is_dealt(plan) else None
+        kept = together if (spec.options.interpreted and not decision.checks_all) or is_dealt(plan) else None
         facts = LoopFacts(
             plan=plan,
             bounds=bounds,
-            placed={p: shards[p].bounds for p in program.cast.table_of if p in shards and p not in bounds},
+            placed={p: shards[p].bounds for p in program.argument_roles.table_of if p in shards and p not in bounds},
             written=program.facts.written,
-            aligned=program.cast.in_plan_order(program.facts.segments),
+            aligned=program.argument_roles.in_plan_order(program.facts.segments),
             deciding=program.facts.deciding,
             is_volatile=bool(program.facts.volatile) and not program.facts.guards_roundings,
             guards_roundings=program.facts.guards_roundings,
-            takes_any_contents=ahead.checks_all and not ahead.follows_contents,
-            looks_next=alone == BEFORE_LOOK,
-            is_put_off=alone in (FIRST_CALL, BEFORE_LOOK, FIRST_LOOK) or (alone == CHANGING and not ahead.checks_all),
+            takes_any_contents=decision.checks_all and not decision.follows_contents,
+            samples_rows_next=alone == BEFORE_SAMPLING,
+            planning_is_deferred=alone in (FIRST_CALL, BEFORE_SAMPLING, SAMPLING_CALL)
+            or (alone == CHANGING and not decision.checks_all),
             stays_in_sequence=plan.strategy == "sequential" and (alone is None or alone.lasts),
-            crowds_apart=crowds_apart,
-            compile_seconds=ahead.compile_seconds,
-            reconnaissance_seconds=recorded - start - ahead.compile_seconds,
+            has_hot_row_besides_counters=has_hot_row_besides_counters,
+            compile_seconds=decision.compile_seconds,
+            reconnaissance_seconds=recorded - start - decision.compile_seconds,
             planning_seconds=time.perf_counter() - recorded,
         )
     part, owned, near = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]
     executable = executable_plan(spec, part, owned)
     checking = Checking.OWNERS
-    if ahead.checks_all:
+    if decision.checks_all:
         checking = Checking.ALL
     elif node.size == 1 and part.plan.strategy == "sequential":
         checking = Checking.BOUNDS
@@ -117,11 +122,11 @@ def _prepare(
         part,
         executable,
         near,
-        tables_of_moves=program.cast.position_of,
+        tables_of_moves=program.argument_roles.position_of,
         variant=program.variant,
         checking=checking,
-        is_first_look=ahead.alone == FIRST_LOOK,
-        failure=ahead.failure,
+        samples_rows=decision.alone == SAMPLING_CALL,
+        failure=decision.failure,
         records=kept,
         facts=facts,
         memory={} if executable.in_loop_order else memory,  # in the order of the loop, nothing has to be copied
@@ -130,15 +135,15 @@ def _prepare(
     return facts
 
 
-def _plan_order_copy(spec: LoopSpec, ahead: Ahead) -> PlanOrderCopy | None:
+def _plan_order_copy(spec: LoopSpec, decision: RecordingDecision) -> PlanOrderCopy | None:
     """Return a table to be copied while the plan is made; None if its rows are not numbered like the tasks.
 
     The copy overwrites the records, which a guarded loop still needs afterwards.
     """
-    position, cast, tasks = largest(ahead.memory), ahead.tasks.program.cast, len(spec.indices)
-    if position not in spec.contents or ahead.alone or cast.near or cast.with_role(Role.GUARDED):
+    position, argument_roles, tasks = largest(decision.memory), decision.tasks.program.argument_roles, len(spec.indices)
+    if position not in spec.contents or decision.alone or argument_roles.near or argument_roles.with_role(Role.GUARDED):
         return None
-    table, room = ahead.tasks.bound.tables()[position].dense, ahead.memory[position]
+    table, room = decision.tasks.bound.tables()[position].dense, decision.memory[position]
     if not (spec.indices.is_counting and len(table) >= tasks and room.size > 0 and table.flags.c_contiguous):
         return None
     return PlanOrderCopy.of(as_records(table), as_records(room))

@@ -13,7 +13,7 @@ from strads.schedule.nodes.placement import Move
 
 
 def recover(node: Node, name: str, failed_run: int) -> None:
-    """Return rows that were elsewhere when a run ended early to their homes; undo the run if indices were unchecked.
+    """Make tables consistent after an aborted run: restore the copies made before it or, without any, send rows home.
 
     A row is at the target of the last of its moves that has arrived: the sender keeps its copy.
 

@@ -74,7 +74,7 @@ class LoopSpec:
     in_order_of_sums: bool = False  # whether sums that choose rows keep their order
     leaves_rows: bool = False  # whether tasks touch rows that cannot be recorded for them: `alone` says why
     is_first: bool = False  # whether no loop with the same key is known, in programs where earlier calls count
-    looks: bool = False  # whether this call is to show if tasks keep to the rows that they would touch at its start
+    samples_rows: bool = False  # whether to sample the tasks' rows before and after this run: do they stay the same?
     changes: bool = False  # whether the data that determine its rows have changed since the last call
     deal: Deal = ()  # how rows are dealt to blocks for `near`
     replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused
@@ -99,14 +99,15 @@ class LoopFacts:
         Whether values that the loop changes select rows, or sums whose order a run may change.
     takes_any_contents
         Whether nothing was recorded, and the plan is as good for other contents of the arguments.
-    looks_next
-        Whether the next call is to show if tasks keep to the rows that they would touch at its start.
-    is_put_off
-        Whether this call runs in sequence only because planning takes longer: the next one is prepared anew.
+    samples_rows_next
+        Whether the next call is to sample the tasks' rows before and after its run.
+    planning_is_deferred
+        Whether this call runs in sequence only for now: planning would take longer, or whether rows stay the same is
+        still being found out. The next call prepares the loop again.
     stays_in_sequence
         Whether one job runs the loop whatever the number of threads: then it does so when its rows change.
-    crowds_apart
-        On several nodes: whether most tasks touch one row even if those of counters do not count.
+    has_hot_row_besides_counters
+        On several nodes: whether most tasks touch one and the same row of a table that is not a counter.
     compile_seconds, reconnaissance_seconds, planning_seconds
         Times of the three phases.
     """
@@ -120,10 +121,10 @@ class LoopFacts:
     is_volatile: bool
     guards_roundings: bool
     takes_any_contents: bool
-    looks_next: bool
-    is_put_off: bool
+    samples_rows_next: bool
+    planning_is_deferred: bool
     stays_in_sequence: bool
-    crowds_apart: bool
+    has_hot_row_besides_counters: bool
     compile_seconds: float
     reconnaissance_seconds: float
     planning_seconds: float
@@ -180,7 +181,7 @@ class NodeLoop:
     tables_of_moves: dict[int, int]  # number of a recorded table → position of an argument
     variant: Variant | None = None  # in which way it was recorded and its runs are checked, if not in the usual one
     checking: Checking = Checking.OWNERS  # which checks a run makes before each access
-    is_first_look: bool = False  # whether its run shows if tasks keep to their rows
+    samples_rows: bool = False  # whether its run shows if tasks keep to their rows
     nonnegative: frozenset[Given] | None = None  # see `nonnegative_numbers`; None: not known yet
     failure: StradsError | None = None  # error of the reconnaissance, if only the run can tell whether it is real
     records: AccessRecords | None = None  # kept for the interpreter, and to deal rows anew

@@ -18,7 +18,7 @@ from strads.models.kernels.alias_tables import alias_table
 from strads.schmp import Program, StaticEngine
 
 WORKERS = 16  # most workers by default: independent of the threads, and so is the result
-LEAST_WORDS = 128  # of a block: with fewer, negatives are too often the context itself
+MIN_WORDS = 128  # of a block: with fewer, negatives are too often the context itself
 # Places for the pairs of a segment: more take memory, and pairs that are far apart in the text come close in time; with
 # fewer, blocks of vectors travel more often.
 _PAIR_PLACES = 10_000_000
@@ -94,7 +94,7 @@ class Word2VecSolver(EngineSolver):
     ):
         self._dimensions = start.inputs.shape[1]
         self._rotates = skip_gram and deterministic
-        count = workers or max(1, min(WORKERS, len(text.words) // LEAST_WORDS))
+        count = workers or max(1, min(WORKERS, len(text.words) // MIN_WORDS))
         count = min(count, len(text.words)) if self._rotates else 1 if deterministic else workers or WORKERS
         self._blocks = blocks = WordBlocks.of(len(text.words), count if self._rotates else 1, settings["seed"])
         encoded = text.encode(blocks)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from strads import cluster
 from strads.cluster import Node, ThreadTeam
 from strads.dds import RaggedArray, dvector
-from strads.dds.shard import Shard, complete
+from strads.dds.shard import Shard, gather_all_rows
 from strads.models.factorization.factor_tables import FactorTables
 from strads.models.kernels.matrix_factorization import squared_errors
 
@@ -70,7 +70,7 @@ class HeldOut:
 def _sums_of_node(node: Node, names: list[str], mean: np.float32, rank: int) -> NDArray[np.float64]:
     """Node program: the summed squared errors of each row on this node."""
     shards: list[Shard] = [node.store[name] for name in names]
-    complete(node, shards[1])
+    gather_all_rows(node, shards[1])
     return _sums([shard.whole for shard in shards], mean, rank, shards[0].low, shards[0].high, node.team)
 
 

@@ -12,7 +12,7 @@ from strads.models.interactions.id_column import IdColumn
 from strads.models.interactions.id_index import IdIndex, Numbered
 from strads.models.interactions.interactions import Interactions
 
-_MOST_ROWS = np.iinfo(np.int32).max
+_MAX_ROWS = np.iinfo(np.int32).max
 
 
 class IdentifiedModel(ContinuedEstimator, ABC):
@@ -93,8 +93,8 @@ class IdIndexes:
         """Return the rows of users and items, also of new ones, which `append` adds."""
         numbered = self.users.number(given.users, given.shape[0]), self.items.number(given.items, given.shape[1])
         for kind, each in zip(("users", "items"), numbered, strict=True):
-            if each.count > _MOST_ROWS:
-                raise InputError(f"there are {each.count:,} {kind}: up to {_MOST_ROWS:,} are possible")
+            if each.count > _MAX_ROWS:
+                raise InputError(f"there are {each.count:,} {kind}: up to {_MAX_ROWS:,} are possible")
         return numbered
 
     def append(self, numbered: tuple[Numbered, Numbered]) -> None:

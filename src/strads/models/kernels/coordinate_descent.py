@@ -19,7 +19,7 @@ CURVATURE = 1  # Σ w² over the item's ratings
 
 # With a smaller curvature no step is taken: the quotient could leave the range of float32. Skipping a step never
 # increases the objective.
-_LEAST_CURVATURE = float32(1e-18)
+_MIN_CURVATURE = float32(1e-18)
 
 
 @njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
@@ -66,7 +66,7 @@ def rank_one_pass(offsets, items, residuals, last, users, multipliers, table, pe
             curvature += factors[n] * factors[n]
         weight = penalty + penalty_a_rating * float32(count)
         step = float32(0.0)
-        if curvature + weight > _LEAST_CURVATURE:
+        if curvature + weight > _MIN_CURVATURE:
             step = (pull - weight * users[user]) / (curvature + weight)
         users[user] += step
         for n in range(count):
@@ -127,7 +127,7 @@ def item_step(total, counts, penalty, penalty_a_rating, factor, next_factor, tab
         weight = penalty + penalty_a_rating * counts[item]
         old = factor[item]
         new = old
-        if curvature + weight > _LEAST_CURVATURE:
+        if curvature + weight > _MIN_CURVATURE:
             new = float32(old + (pull - weight * old) / (curvature + weight))
         step = float32(new - old)
         factor[item] = new

@@ -17,7 +17,7 @@ MAX_TOPICS = 65_536  # a token's topic is a uint16
 # Up to here `sample_dense` is the better choice. Measured with AVX-512, at 5 M tokens and 60 topics per document, the
 # speeds are equal at about 450 topics; training makes documents' lists shorter, and dense tables are several times as
 # large.
-MOST_DENSE_TOPICS = 256
+MAX_DENSE_TOPICS = 256
 
 
 class Tokens(NamedTuple):

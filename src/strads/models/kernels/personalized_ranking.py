@@ -18,7 +18,7 @@ from strads.rng.splitmix import GAMMA
 _BATCH = 128  # likes
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _BITS_A_LIKE = 16  # of the filter, where it hashes: one pair in 16 or more is excluded by chance
-_MOST_EXACT_BITS = 1 << 21  # a quarter of a megabyte: fits in a core's cache
+_MAX_EXACT_BITS = 1 << 21  # a quarter of a megabyte: fits in a core's cache
 
 LOG_LIKELIHOOD, CORRECT, SKIPPED = range(3)  # entries of a job's figures
 
@@ -48,7 +48,7 @@ def make_filter(users: NDArray[np.int32], rows: NDArray[np.int32], n_users: int,
     """
     pairs = n_users * n_rows
     hashed = max(10, (_BITS_A_LIKE * len(users) - 1).bit_length())
-    if pairs <= max(1 << hashed, _MOST_EXACT_BITS):
+    if pairs <= max(1 << hashed, _MAX_EXACT_BITS):
         hashed = 0
     bits = np.zeros(((1 << hashed if hashed else pairs) >> 5) + 1, np.uint32)
     made = Filter(bits, np.uint64(64 - hashed))

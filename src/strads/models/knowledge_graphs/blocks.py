@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_BLOCKS = 64
+_MAX_BLOCKS = 64
 _FACTS_A_MEETING = 1000  # of two blocks; fewer do not pay for the start of a job
 _ROWS_A_BLOCK = 8  # fewer leave too little choice of entities that replace others
 
@@ -15,7 +15,7 @@ def count_blocks(facts: int, entities: int) -> int:
     """Return a number of blocks, a power of two, for that many facts and entities: the same on any machine."""
     blocks = 2
     while (
-        blocks < _MOST_BLOCKS
+        blocks < _MAX_BLOCKS
         and facts >= _FACTS_A_MEETING * (2 * blocks) * (2 * blocks - 1) // 2
         and entities >= _ROWS_A_BLOCK * 2 * blocks
     ):

@@ -23,7 +23,7 @@ from strads.models.kernels.least_squares import covariance_sweeps
 from strads.models.kernels.softmax import residuals
 from strads.models.multinomial.problem import Minimum, RidgeProblem, refuse_overflow
 
-_FEWEST_A_CLASS = 10  # coefficients in a working set
+_MIN_A_CLASS = 10  # coefficients in a working set
 _GROWTH = 2  # ratio of a working set to the support
 _LARGEST_GRAM = 512  # coefficients of a class that are minimized over together
 _NEWTON_STEPS = 3  # with one working set
@@ -182,7 +182,7 @@ class ClassSweeps(Solver):
     def _choose(self) -> NDArray[np.bool_]:
         """Return which coefficients form the working set: the support, and those with the largest slopes."""
         support = self._coefficients[:-1] != 0.0
-        size = max(_FEWEST_A_CLASS * self._blocks.classes, _GROWTH * int(support.sum()) + self._blocks.classes)
+        size = max(_MIN_A_CLASS * self._blocks.classes, _GROWTH * int(support.sum()) + self._blocks.classes)
         if size >= support.size:
             return np.ones_like(support)
         violations = np.abs(self._slopes)

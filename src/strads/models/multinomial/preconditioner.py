@@ -12,7 +12,7 @@ from strads.models.arrays import Array
 from strads.models.multinomial.problem import RidgeProblem, refuse_overflow
 from strads.models.multinomial.row_blocks import in_slabs
 
-_MOST_FEATURES = 4096  # of which a factorization is affordable
+_MAX_FEATURES = 4096  # of which a factorization is affordable
 _ROWS_A_FEATURE = 4, 32  # of the sample from which the Hessian is estimated
 _JITTER = 1e-6  # of the trace, and so of the largest eigenvalue: products are in single precision
 
@@ -94,7 +94,7 @@ def precondition(problem: RidgeProblem) -> Preconditioner:
         If it overflows.
     """
     blocks, diagonal = problem.blocks, _diagonal(problem)
-    if blocks.features + 1 > _MOST_FEATURES:
+    if blocks.features + 1 > _MAX_FEATURES:
         return DiagonalPreconditioner(diagonal)
     rows, factor = _sample(problem, diagonal)
     hessian = blocks.gram(rows).astype(np.float64)

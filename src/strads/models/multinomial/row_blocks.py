@@ -23,8 +23,8 @@ from strads.models.arrays import Array
 from strads.models.kernels.softmax import dense_rows, sparse_rows
 from strads.schedule.nodes.workers import place_workers
 
-_MOST_BLOCKS = 16  # of rows, each added up by one thread
-_LEAST_WORK = 1 << 22  # multiplications and additions of a block that are worth a call
+_MAX_BLOCKS = 16  # of rows, each added up by one thread
+_MIN_WORK = 1 << 22  # multiplications and additions of a block that are worth a call
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +131,8 @@ class RowBlocks:
 
     def _bounds(self) -> NDArray[np.int64]:
         """Bounds of blocks of about equal work; their number, a power of two, depends on the work alone."""
-        enough = min(max(1, self.work // _LEAST_WORK), self.samples)
-        blocks = min(_MOST_BLOCKS, 1 << (int(enough).bit_length() - 1))
+        enough = min(max(1, self.work // _MIN_WORK), self.samples)
+        blocks = min(_MAX_BLOCKS, 1 << (int(enough).bit_length() - 1))
         if not sp.issparse(self.X):
             return self.samples * np.arange(blocks + 1) // blocks
         work = self.X.indptr.astype(np.int64) + np.arange(self.samples + 1)
@@ -185,7 +185,7 @@ class RowBlocks:
         rows : float32 array of shape (m, columns)
         """
         columns = rows.shape[1]
-        slabs = [(int(a), int(b)) for a, b in pairwise(columns * np.arange(_MOST_BLOCKS + 1) // _MOST_BLOCKS) if b > a]
+        slabs = [(int(a), int(b)) for a, b in pairwise(columns * np.arange(_MAX_BLOCKS + 1) // _MAX_BLOCKS) if b > a]
         each = [(slabs[rank :: self._cluster.size],) for rank in range(self._cluster.size)]
         gram = np.zeros((columns, columns), np.float32)
         for of_node in self._cluster.run(_gram_slabs, self._name, rows, each=each):
@@ -196,7 +196,7 @@ class RowBlocks:
 
 def in_slabs(function: Any, rows: int, work: int, team: ThreadTeam) -> None:
     """Call `function(begin, end)` for slabs of rows, on the threads of a team if there is enough work."""
-    count = min(8, rows, work // _LEAST_WORK)
+    count = min(8, rows, work // _MIN_WORK)
     if count < 2:
         function(0, rows)
         return

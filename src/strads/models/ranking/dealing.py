@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from strads.models.ranking.likes import Likes
 
-_DEFAULT_MOST_WORKERS = 64
-_LEAST_ITEMS = 32  # in a block: the other items of triples are drawn from it
-_LEAST_LIKES = 5_000  # in a job: a job then takes 30 to 50 times as long as starting it
+_DEFAULT_MAX_WORKERS = 64
+_MIN_ITEMS = 32  # in a block: the other items of triples are drawn from it
+_MIN_LIKES = 5_000  # in a job: a job then takes 30 to 50 times as long as starting it
 
 
 def count_workers(likes: Likes) -> int:
     """Number of logical workers for a problem: it depends on the data alone, so threads do not change the result."""
-    by_work = math.isqrt(len(likes.items) // _LEAST_LIKES)
-    return max(1, min(by_work, likes.n_items // _LEAST_ITEMS, likes.n_users, _DEFAULT_MOST_WORKERS))
+    by_work = math.isqrt(len(likes.items) // _MIN_LIKES)
+    return max(1, min(by_work, likes.n_items // _MIN_ITEMS, likes.n_users, _DEFAULT_MAX_WORKERS))
 
 
 def deal(counts: NDArray[np.integer], parts: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:

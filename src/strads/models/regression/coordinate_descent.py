@@ -46,9 +46,9 @@ _MARGIN = 0.5  # fraction of l1 by which a column may fall short of it and still
 # pass, unless that takes more than this many updates of each drawn column, or p / 2 in total if that is more (a pass
 # costs p).
 _SETTLED, _TURNS = 1e-3, 20
-_LEAST_DRAWN = 512  # columns drawn between two full passes
+_MIN_DRAWN = 512  # columns drawn between two full passes
 # For other schedules the number of sweeps between two passes grows: passes stay cheap, with little overrun at the end.
-_GROWTH, _MOST_TURNS = 1.2, 50.0
+_GROWTH, _MAX_TURNS = 1.2, 50.0
 
 
 @dataclass(frozen=True)
@@ -295,9 +295,9 @@ class _ScheduledDescent(Descent):
         """Update coefficients until another full pass is worthwhile."""
         if self.schedule != "violation":
             self._update_times(round(self.features * self._turns), self.features)
-            self._turns = min(_GROWTH * self._turns, _MOST_TURNS)
+            self._turns = min(_GROWTH * self._turns, _MAX_TURNS)
             return
-        violations = self._violations(max(4 * self.concurrency, _LEAST_DRAWN))
+        violations = self._violations(max(4 * self.concurrency, _MIN_DRAWN))
         self._engine.each_node(on_node.refresh_schedules, violations)
         drawn = int(np.count_nonzero(violations >= 0.0))
         enough = _SETTLED * sum(self._engine.each_node(on_node.expected_of))

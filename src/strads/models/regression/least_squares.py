@@ -13,13 +13,13 @@ from strads.models.regression.gram_matrix import GramMatrix
 
 _SMALL = 1 << 16  # entries of a support below which a second thread is not worth waking
 _SWEEPS = 50  # largest number of sweeps between two Newton steps
-_FEWEST_SWEEPS = 5  # smallest number of sweeps between two Newton steps
+_MIN_SWEEPS = 5  # smallest number of sweeps between two Newton steps
 _COVARIANCE_SWEEPS = 50  # with few samples, columns are correlated, and these sweeps are cheap
 _COVARIANCES_AN_ENTRY = 16  # elements of a Gram matrix processed in the time of one entry of X
 _RIDGE = 1e-11  # relative to the diagonal: keeps the system regular with more columns than samples
 _CRAWL = 8  # steps that do not halve the gap between them
 _ROOT_OF_RIDGE = 1e-13  # in a QR factorization, which has only the root to be above the rounding errors
-_MOST_FILLED = 1 << 20  # elements of sparse columns up to which they are made dense for it
+_MAX_FILLED = 1 << 20  # elements of sparse columns up to which they are made dense for it
 _CG_TOLERANCE = 0.1  # an inexact step is cheap, and the next one starts where it ended
 _CG_ITERATIONS = 60  # most iterations of the conjugate gradient method
 _IDLE = 1e-9  # of the gap: a decrease of the objective that leads nowhere
@@ -107,7 +107,7 @@ class LeastSquares:
         return gap
 
     def _improve_by_columns(self) -> None:
-        self._sweep(_FEWEST_SWEEPS, _SWEEPS, self._step_work)
+        self._sweep(_MIN_SWEEPS, _SWEEPS, self._step_work)
         start = self.samples
         support = np.flatnonzero(self.w)
         self._newton(support, self._slopes(support), None)
@@ -219,7 +219,7 @@ class LeastSquares:
             _, step, failed = scipy.linalg.lapack.dposv(system.T, rhs, overwrite_a=True)  # cho_solve checks take longer
             if not failed:
                 return step, self._image(support, step), None
-        if factor is None and gram is None and not (self._crawls and count * len(self._stored) <= _MOST_FILLED):
+        if factor is None and gram is None and not (self._crawls and count * len(self._stored) <= _MAX_FILLED):
             return *self._solve_by_conjugate_gradients(support, rhs), None
         factor = self._rows(support) if factor is None else factor
         self.samples += 2 * factor.size * count // _COVARIANCES_AN_ENTRY

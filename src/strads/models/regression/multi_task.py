@@ -23,7 +23,7 @@ _FIRST_SET = 100  # features of the first working set
 _GROWTH = 2  # ratio of a working set to the support
 _AT_ONCE = 512  # columns of a pass over all
 _SWEEPS = 5  # between two evaluations of the gap of a working set; so many iterates are extrapolated
-_MOST_LOOKS = 100  # most evaluations of the gap
+_MAX_LOOKS = 100  # most evaluations of the gap
 _SHARE_OF_GAP = 0.1  # target gap over a working set, relative to that over all columns
 
 
@@ -161,7 +161,7 @@ class MultiTaskDescent(Solver):
         W, residuals = self._W[chosen], self._residuals()
         enough = max(0.3 * self._goal * self._null, _SHARE_OF_GAP * self._gap)
         everything = np.arange(len(chosen))
-        for look in range(_MOST_LOOKS):
+        for look in range(_MAX_LOOKS):
             iterates = [W.copy()]
             for _ in range(_SWEEPS):
                 columns.sweep(everything if look == 0 else np.flatnonzero(W.any(1)), self._l1, self._l2, W, residuals)

@@ -21,7 +21,7 @@ _HALVINGS = 40  # most halvings of a step in a line search
 _ROUNDING = 4.0 * np.finfo(np.float64).eps  # of the objective: a smaller decrease can't be seen in it
 _SETTLED = 0.1  # of the gap that smoothing leaves: where the rest of it is less, the loss is smoothed less …
 _FASTEST = 0.1  # … by this factor at most
-_LEAST_WIDTH = 1e-12  # below it, margins are rounding errors
+_MIN_WIDTH = 1e-12  # below it, margins are rounding errors
 _REGULAR = 1e-13  # added to the diagonal, and ten times as much as long as rounding errors make a factor fail
 
 
@@ -116,7 +116,7 @@ class PrimalNewton(SupportVectorDescent):
         objective = self._norm() + float(self._problem.strengths @ missing)
         if self._dual is None or objective - distance - slack > self._dual:
             self._dual, self._pulls = max(objective - distance - slack, 0.0), pull
-        if (distance <= _SETTLED * slack or (self._is_stuck and distance <= slack)) and self._width > _LEAST_WIDTH:
+        if (distance <= _SETTLED * slack or (self._is_stuck and distance <= slack)) and self._width > _MIN_WIDTH:
             self._is_stuck = False
             self._next_width = self._width * min(max(0.5 * self._goal / slack, _FASTEST), 0.5)
         return objective, max(objective - self._dual, _ROUNDING * objective)

@@ -15,7 +15,7 @@ from strads.models.arrays import Array
 from strads.models.kernels.datafits import Datafit, fill_negative_gradient, total_loss
 
 _PRECISION = 1e-12  # of iterative solvers
-_MOST_FEATURES = 2000  # of which a Hessian is made
+_MAX_FEATURES = 2000  # of which a Hessian is made
 _LARGEST = 600.0  # of predictors whose exponentials are finite, with room for their sums
 
 
@@ -140,7 +140,7 @@ class PoissonRidgeFit(RidgeFit):
         found = sklearn.linear_model.PoissonRegressor(
             alpha=self._l2 / self._total,
             fit_intercept=self._fit_intercept,
-            solver="newton-cholesky" if X.shape[1] <= _MOST_FEATURES else "lbfgs",
+            solver="newton-cholesky" if X.shape[1] <= _MAX_FEATURES else "lbfgs",
             max_iter=self._max_iter,
             tol=max(0.1 * enough / self._total, 1e-300),
         )

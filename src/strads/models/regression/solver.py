@@ -11,7 +11,7 @@ from strads.models.arrays import Array
 from strads.models.regression.problem import Problem
 
 _IDLE = 1e-6  # of the gap: a decrease of the objective, or of the gap, that leads nowhere
-_MOST_IDLE = 5
+_MAX_IDLE = 5
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Stagnation:
     @property
     def is_over(self) -> bool:
         """Whether further iterations are in vain."""
-        return self._idle >= _MOST_IDLE
+        return self._idle >= _MAX_IDLE
 
 
 class Descent(ABC):

@@ -13,7 +13,7 @@ from strads.models.regression.dual_sweeps import SequentialDescent
 from strads.models.regression.primal_newton import PrimalNewton
 from strads.models.regression.support_vectors import DualDescent, DualProblem, SupportVectorDescent
 
-_MOST_FEATURES = 2000  # of which a Hessian is made
+_MAX_FEATURES = 2000  # of which a Hessian is made
 _FACTOR_PER_ENTRY = 1000  # features³ per stored entry of sparse data up to which a Cholesky factor is worth its time
 _FINEST_HINGE = 1e-8  # relative gap for which a smoothed hinge is distinct from rounding errors
 _DENSE = 0.25  # share of stored entries from which BLAS is faster on an array of all
@@ -47,7 +47,7 @@ def _of_few_features(design: Design) -> Any:
     """Return X, of shape (samples, features), as an array or in CSR, if it has few features; else None."""
     features, samples = design.shape
     columns = design.columns
-    if features > min(samples, _MOST_FEATURES):
+    if features > min(samples, _MAX_FEATURES):
         return None
     if isinstance(columns, DenseColumns):
         return columns.values.T

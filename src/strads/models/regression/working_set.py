@@ -31,7 +31,7 @@ _LOOKS_NEAR = 10  # most working sets of the near columns before all columns are
 _SHARE_NEAR = 0.1  # target gap over the near columns, relative to the gap over all columns
 _SHARE_OF_GAP = 0.05  # target gap over a working set, relative to the former
 _NEWTON_STEPS = 10  # most steps for one working set
-_LEAST_CURVATURE = 1e-10  # smallest curvature of a sample, relative to its weight
+_MIN_CURVATURE = 1e-10  # smallest curvature of a sample, relative to its weight
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class _WorkingSets(Descent):
         """Return the quadratic model of the loss around z, as least squares over scaled columns."""
         curvature = np.empty(len(self._z))
         datafits.fill_curvature(self._datafit, self._z, curvature)
-        np.maximum(curvature, _LEAST_CURVATURE * self._datafit.weights, out=curvature)
+        np.maximum(curvature, _MIN_CURVATURE * self._datafit.weights, out=curvature)
         roots = np.sqrt(curvature)
         residual = np.divide(self._u, roots, out=np.zeros_like(roots), where=roots > 0.0)
         if np.any(roots != 1.0):

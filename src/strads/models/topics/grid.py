@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from strads.models.corpora.corpus import Corpus
 from strads.models.kernels.lda_counts import make_tokens
 from strads.models.kernels.lda_tables import Tokens
-from strads.schedule.passes.packing import pack
+from strads.schedule.kernels.packing import pack
 
 
 @dataclass(frozen=True)

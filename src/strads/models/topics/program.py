@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from strads.models.kernels.aligned import aligned_copy
 from strads.models.kernels.lda_counts import add_to_words, count_documents, random_topics
-from strads.models.kernels.lda_dense import DenseScratch, dense_scratch, sample_dense
+from strads.models.kernels.lda_dense_sampler import DenseScratch, dense_scratch, sample_dense
 from strads.models.kernels.lda_random import job_key
-from strads.models.kernels.lda_sparse import SparseScratch, sample_sparse, sparse_scratch
+from strads.models.kernels.lda_sparse_sampler import SparseScratch, sample_sparse, sparse_scratch
 from strads.models.kernels.lda_tables import (
     DenseWords,
     Documents,

@@ -11,7 +11,7 @@ from strads.errors import InputError
 from strads.models.corpora.corpus import Corpus
 from strads.models.kernels.lda_likelihood import log_documents, log_topics, log_words
 from strads.models.kernels.lda_priors import better_alpha, better_beta, document_prior_sums, word_prior_sum
-from strads.models.kernels.lda_tables import MOST_DENSE_TOPICS, longest_sparse_document
+from strads.models.kernels.lda_tables import MAX_DENSE_TOPICS, longest_sparse_document
 from strads.models.topics.counts import TopicCounts, rows_of
 from strads.models.topics.grid import TokenGrid, tokens_of
 from strads.models.topics.priors import Priors
@@ -91,7 +91,7 @@ class TopicTraining:
         self.priors = priors
         self.n_tokens, self.n_words = corpus.n_tokens, corpus.n_words
         topics = len(priors.alpha)
-        sparse = sampler == "sparse" or (sampler == "auto" and topics > MOST_DENSE_TOPICS)
+        sparse = sampler == "sparse" or (sampler == "auto" and topics > MAX_DENSE_TOPICS)
         if sparse:
             _check_lengths(corpus.lengths, topics)
         count = workers or count_workers(corpus.n_tokens)

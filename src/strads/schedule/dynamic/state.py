@@ -22,11 +22,11 @@ _LARGEST_CHANGE = 1e60  # its square is below UNSEEN; larger changes, and NaN, a
 
 _BATCH = 16  # candidates drawn at a time
 _MEMORY = 1.0 / 512.0  # weight of the latest update in the running means
-_MOST_IN_TURN = 0.9  # largest share of draws made in turn rather than by priority
+_MAX_IN_TURN = 0.9  # largest share of draws made in turn rather than by priority
 
 # Fields of `rules`, see `PrioritySchedule`: `threshold`, `crowding`, `eta`, and whether to `prioritize` (0 or 1).
 # Fields of `gains`, see `PrioritizedState`.
-THRESHOLD, CROWDING, LEAST_IN_TURN, PRIORITIZE = range(4)
+THRESHOLD, CROWDING, MIN_IN_TURN, PRIORITIZE = range(4)
 IN_TURN, PROMISED, DELIVERED = range(3)
 # Values of `PrioritizedState.taken`.
 FREE, IN_FLIGHT, VICTIM = range(3)
@@ -184,7 +184,7 @@ def _next_of_sweep(state):  # type: ignore[no-untyped-def]
 def _share_in_turn(state):  # type: ignore[no-untyped-def]
     """Share of the draws made in turn: p η / (p η + Σ (δβ_j)²), measured by the actual gains of draws."""
     gains = state.gains
-    least = state.rules[LEAST_IN_TURN]
+    least = state.rules[MIN_IN_TURN]
     by_priority = total_priority(state.tree)
     if state.rules[PRIORITIZE] == 0.0:
         return least
@@ -193,7 +193,7 @@ def _share_in_turn(state):  # type: ignore[no-untyped-def]
     in_turn = gains[IN_TURN] * state.counters[MEMBERS]
     if in_turn <= 0.0:
         return least
-    return min(max(in_turn / (in_turn + by_priority), least), max(_MOST_IN_TURN, least))
+    return min(max(in_turn / (in_turn + by_priority), least), max(_MAX_IN_TURN, least))
 
 
 @njit(nogil=True, cache=True)

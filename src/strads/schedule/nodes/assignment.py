@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.schedule.kernels.packing import pack
 from strads.schedule.nodes.placement import EVERYWHERE, NOWHERE, Units
-from strads.schedule.passes.packing import pack
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords, UniformRecords
 

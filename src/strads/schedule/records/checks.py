@@ -5,7 +5,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
-from strads.schedule.passes.parallel import TILE, Parallel, chunk_bounds
+from strads.schedule.kernels.parallel import TILE, Parallel, chunk_bounds
 from strads.schedule.records.access import SparseRecords, TableShape, UniformRecords
 
 

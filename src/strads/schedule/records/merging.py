@@ -8,7 +8,7 @@ from strads.rng.splitmix import GAMMA
 
 _FEW = 8  # accesses of a task that are compared with each other
 _MANY = 4096  # accesses of a task that are looked up in a hash table; more are kept as they are
-_FEWEST_BITS = 8  # of a hash; a table is at most half full, and no larger than that requires: it stays in the cache
+_MIN_BITS = 8  # of a hash; a table is at most half full, and no larger than that requires: it stays in the cache
 
 
 @njit(nogil=True, cache=True)
@@ -30,7 +30,7 @@ def merge_repeated(counts: NDArray[np.integer], rows: NDArray[np.integer], tags:
     end = read = 0
     for task in range(len(counts)):
         first, stop = end, read + counts[task]
-        bits = _FEWEST_BITS
+        bits = _MIN_BITS
         while counts[task] <= _MANY and (1 << bits) < 2 * counts[task]:
             bits += 1
         for access in range(read, stop):

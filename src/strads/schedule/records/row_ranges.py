@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.touches import Touches
 
-MOST_RANGES = 24  # of a chunk
+MAX_RANGES = 24  # of a chunk
 GAP, WIDEST_GAP = 8, 1024  # rows between accesses of one range: as many in any case, or if there is no room for another
-MOST_SEGMENTS = 256  # of a chunk, on average: ranges are cut where others begin or end
+MAX_SEGMENTS = 256  # of a chunk, on average: ranges are cut where others begin or end
 BATCH = 1 << 16  # tasks whose accesses are added at a time
 _BLOCKS = 1 << 17  # of rows, over all tables: enough that few chunks share one for no other reason
 _STAMP, _LOW, _HIGH = 0, (1, 3), (2, 4)  # of all accesses, and of those that write
@@ -34,9 +34,9 @@ class RowRanges:
 
     Attributes
     ----------
-    low, high : (chunks, MOST_RANGES)
+    low, high : (chunks, MAX_RANGES)
         First and last rows.
-    writes : (chunks, MOST_RANGES)
+    writes : (chunks, MAX_RANGES)
         1 for ranges of rows that are written, 0 for those of all rows.
     count : (chunks,)
         Number of ranges.
@@ -50,7 +50,7 @@ class RowRanges:
     @classmethod
     def empty(cls, chunks: int) -> "RowRanges":
         """Make room for the ranges of chunks."""
-        low, high = np.zeros((2, chunks, MOST_RANGES), np.int64)
+        low, high = np.zeros((2, chunks, MAX_RANGES), np.int64)
         return cls(low, high, np.zeros(low.shape, np.uint8), np.zeros(chunks, np.int64))
 
     def of(self, chunks: NDArray[np.integer]) -> "RowRanges":
@@ -181,7 +181,7 @@ def _close(chunk: int, marks: Marks, ranges: _Arrays) -> bool:
     blocks, found = marks.blocks, marks.touched[1 : 1 + marks.touched[0]]
     _sort(found)
     begins, ends = np.empty(2 * len(found), np.int64), np.empty(2 * len(found), np.int64)
-    widest = np.full(1 + MOST_RANGES, GAP, np.int64)  # gaps, descending
+    widest = np.full(1 + MAX_RANGES, GAP, np.int64)  # gaps, descending
     place = middle = 0
     for kind in range(2):  # what is written is also touched, whether or not it was recorded as read
         middle = place
@@ -191,7 +191,7 @@ def _close(chunk: int, marks: Marks, ranges: _Arrays) -> bool:
                 begins[place], ends[place] = base + blocks[block, _LOW[kind]], base + blocks[block, _HIGH[kind]]
                 _keep_widest(widest, begins[place] - ends[place - 1] if place > middle else _NO_GAP)
                 place += 1
-    limit = widest[MOST_RANGES]
+    limit = widest[MAX_RANGES]
     if limit > WIDEST_GAP:
         return False
     number, touched = -1, 0
@@ -261,13 +261,13 @@ def as_touches(ranges: RowRanges) -> tuple[Touches, NDArray[np.uint8], int] | No
 
     Rows are stretches between bounds of ranges. Also returns the flags of `touches.is_write`, and the number of rows.
     """
-    filled = np.arange(MOST_RANGES) < ranges.count[:, None]
+    filled = np.arange(MAX_RANGES) < ranges.count[:, None]
     low, end = ranges.low[filled], ranges.high[filled] + 1
     cuts = np.unique(np.concatenate([low, end]))
     first = np.searchsorted(cuts, low)
     lengths = np.searchsorted(cuts, end) - first
     total = int(lengths.sum())
-    if total > MOST_SEGMENTS * len(ranges.count):
+    if total > MAX_SEGMENTS * len(ranges.count):
         return None
     starts = np.cumsum(lengths) - lengths
     rows = (np.arange(total) + np.repeat(first - starts, lengths)).astype(np.int32)

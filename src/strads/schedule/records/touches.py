@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.schedule.passes.parallel import Parallel, chunk_bounds, index_dtype
+from strads.schedule.kernels.parallel import Parallel, chunk_bounds, index_dtype
 
 
 class Touches(NamedTuple):

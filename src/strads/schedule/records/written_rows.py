@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.schedule.passes.parallel import Parallel
+from strads.schedule.kernels.parallel import Parallel
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.checks import check_sparse, check_uniform
 from strads.schedule.records.touches import Touches, sparse_touches, uniform_touches

@@ -1,4 +1,7 @@
-"""A SchMP program's schedule as a plan on nodes: what each node runs, waits for and forwards (thesis §4.2.2)."""
+"""The ring of the Static Engine: what each node runs, which shards it waits for, and to whom it forwards them.
+
+A SchMP program's schedule becomes a plan on nodes (thesis §4.2.2).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

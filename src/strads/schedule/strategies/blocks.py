@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.rng.splitmix import GAMMA
-from strads.schedule.passes.parallel import Parallel, chunk_bounds, index_dtype
+from strads.schedule.kernels.parallel import Parallel, chunk_bounds, index_dtype
 from strads.schedule.records.touches import Touches
 
 STRETCH = 512  # consecutive tasks that are counted or skipped together

@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 
 from strads.errors import PlanError
 from strads.schedule.details import Details
-from strads.schedule.passes.counting_sort import group_by_key
-from strads.schedule.passes.parallel import chunk_bounds, index_dtype
-from strads.schedule.passes.prefetch import SOON, prefetch
+from strads.schedule.kernels.counting_sort import group_by_key
+from strads.schedule.kernels.parallel import chunk_bounds, index_dtype
+from strads.schedule.kernels.prefetch import SOON, prefetch
 from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.blocks import apportion, block_lookup, blocks_for_cache, equal_work_cuts
@@ -16,10 +16,10 @@ from strads.schedule.strategies.dealing import GRAIN, dealt, generator, most_blo
 from strads.schedule.strategies.precedence import chain
 from strads.schedule.strategies.problem import Problem
 
-MOST_ROWS = 4  # touched by one task
+MAX_ROWS = 4  # touched by one task
 BLOCKS = 32  # over all tables
-MOST_FOR_CACHE = 128
-MOST_KEYS = 2**20
+MAX_FOR_CACHE = 128
+MAX_KEYS = 2**20
 FREE_JOBS = 32  # for tasks that touch no written row
 
 
@@ -163,18 +163,18 @@ def buckets(problem: Problem) -> Plan:
 
 
 def touch_few_rows(problem: Problem) -> bool:
-    """Whether no task touches more than `MOST_ROWS` written rows: other strategies need not be tried."""
-    if problem.columns is not None and len(problem.columns) <= MOST_ROWS:
+    """Whether no task touches more than `MAX_ROWS` written rows: other strategies need not be tried."""
+    if problem.columns is not None and len(problem.columns) <= MAX_ROWS:
         return True
-    return _most_rows(problem.touches, problem.tasks, MOST_ROWS + 1) <= MOST_ROWS
+    return _most_rows(problem.touches, problem.tasks, MAX_ROWS + 1) <= MAX_ROWS
 
 
 def _rows_of_a_task(problem: Problem) -> int:
-    if problem.columns is not None and len(problem.columns) <= MOST_ROWS:
+    if problem.columns is not None and len(problem.columns) <= MAX_ROWS:
         return len(problem.columns)
-    most = _most_rows(problem.touches, problem.tasks, MOST_ROWS + 1)
-    if most > MOST_ROWS:
-        raise PlanError(f"some task touches more than {MOST_ROWS} written rows, too many for buckets")
+    most = _most_rows(problem.touches, problem.tasks, MAX_ROWS + 1)
+    if most > MAX_ROWS:
+        raise PlanError(f"some task touches more than {MAX_ROWS} written rows, too many for buckets")
     return most
 
 
@@ -188,14 +188,14 @@ def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[n
     """
     pieces = [problem.row_work[a:b] for a, b in zip(problem.first_row[:-1], problem.first_row[1:], strict=True)]
     work = np.array([piece.sum(dtype=np.int64) for piece in pieces], np.int64)
-    limit = int(MOST_KEYS ** (1 / width) + 1e-9)
+    limit = int(MAX_KEYS ** (1 / width) + 1e-9)
     touched = np.flatnonzero(work)
     if len(touched) == 0:
         raise PlanError("no task touches a row that is written")
     if len(touched) > limit:
         raise PlanError(f"tasks write {len(touched)} tables, more than the {limit} blocks that buckets can tell apart")
     table_bytes = sum(problem.tables[t].rows * problem.tables[t].row_bytes for t in touched)
-    cached = blocks_for_cache(table_bytes, MOST_FOR_CACHE) if width <= 2 else 0
+    cached = blocks_for_cache(table_bytes, MAX_FOR_CACHE) if width <= 2 else 0
     blocks = max(len(touched), min(limit, max(BLOCKS, cached)))
     given = apportion(work, blocks)
     random, cuts, members = generator(problem.deal), [], []

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.schedule.details import Details
-from strads.schedule.passes.parallel import index_dtype
+from strads.schedule.kernels.parallel import index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import SparseRecords
 from strads.schedule.records.row_ranges import RowRanges, as_touches, ranges_of
@@ -22,8 +22,8 @@ SHORT = 4  # runs of at most this average length do not affect where chunks are 
 STRETCH = 8192  # consecutive tasks that are examined
 ENOUGH_OF_CHUNKS = 4.0  # parallelism of chunks at which finer ones are not tried
 LONG, PARTS = 1 << 20, 16  # from LONG tasks on, one of PARTS parts of the loop is sampled
-MOST_EDGES = 64  # dependences of a chunk, on average
-MOST_READERS = 256  # of rows that other chunks have also read: average number remembered per chunk
+MAX_EDGES = 64  # dependences of a chunk, on average
+MAX_READERS = 256  # of rows that other chunks have also read: average number remembered per chunk
 SMALLEST_CHUNK = 3000.0  # nanoseconds of work, compared with which starting a job costs little
 
 
@@ -347,8 +347,8 @@ def _linked(
     """
     count = len(bounds) - 1
     known = np.zeros(count + 1, np.int32)
-    sources, targets = np.empty((2, count * MOST_EDGES), np.int32)
-    readers = np.empty((count * MOST_READERS, 2), np.int32)
+    sources, targets = np.empty((2, count * MAX_EDGES), np.int32)
+    readers = np.empty((count * MAX_READERS, 2), np.int32)
     edges = _find_edges(touches, flags, parts, last, readers, known, sources, targets)
     if edges < 0:
         return None

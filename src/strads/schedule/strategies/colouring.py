@@ -25,14 +25,14 @@ from strads.schedule.strategies.chunks import (
 )
 from strads.schedule.strategies.problem import Problem
 
-MOST_COLOURS = 16  # with more, few chunks have the same
+MAX_COLOURS = 16  # with more, few chunks have the same
 
 
 @njit(nogil=True, cache=True)
 def _first_free(
     rows: NDArray[np.int32], offsets: NDArray[np.int64], writes: NDArray[np.uint8], count: int
 ) -> NDArray[np.int64]:
-    """First colour of each chunk that no earlier one has with which it conflicts; `MOST_COLOURS` if all are taken.
+    """First colour of each chunk that no earlier one has with which it conflicts; `MAX_COLOURS` if all are taken.
 
     The arguments are the touches of the chunks, and the number of different rows.
     """
@@ -45,7 +45,7 @@ def _first_free(
             if writes[touch]:
                 taken |= read[rows[touch]]
         colour = 0
-        while colour < MOST_COLOURS and (taken >> np.uint32(colour)) & np.uint32(1):
+        while colour < MAX_COLOURS and (taken >> np.uint32(colour)) & np.uint32(1):
             colour += 1
         colours[chunk] = colour
         for touch in range(offsets[chunk], offsets[chunk + 1]):
@@ -61,7 +61,7 @@ def coloured(bounds: NDArray[np.int64], ranges: RowRanges | None) -> Chunks | No
         return None
     touches, writes, rows = found
     colours = _first_free(touches.rows, touches.offsets, writes, rows)
-    if colours.max(initial=0) == MOST_COLOURS:
+    if colours.max(initial=0) == MAX_COLOURS:
         return None
     order = np.argsort(colours, kind="stable")
     chunks = chunks_of_ranges(np.append(0, np.cumsum(np.diff(bounds)[order])), ranges.of(order))
@@ -73,7 +73,7 @@ def coloured(bounds: NDArray[np.int64], ranges: RowRanges | None) -> Chunks | No
     return Chunks(bounds, number[chunks.sources], number[chunks.targets], level, np.diff(bounds), chunks.parallelism)
 
 
-def foreseen_colouring(part: Problem, records: SparseRecords, tasks: int) -> NDArray[np.int64] | None:
+def colouring_from_sample(part: Problem, records: SparseRecords, tasks: int) -> NDArray[np.int64] | None:
     """Return bounds of chunks for a loop of which a part has been recorded; None if colouring is not worthwhile."""
     for size in sizes_to_try(part, tasks):
         bounds = cut_evenly(0, part.tasks, size)

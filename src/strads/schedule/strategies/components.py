@@ -5,16 +5,16 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.schedule.details import Details
-from strads.schedule.passes.counting_sort import count_keys, group_by_key
-from strads.schedule.passes.packing import pack
-from strads.schedule.passes.parallel import chunk_bounds, index_dtype
-from strads.schedule.passes.prefetch import SOON, prefetch
+from strads.schedule.kernels.counting_sort import count_keys, group_by_key
+from strads.schedule.kernels.packing import pack
+from strads.schedule.kernels.parallel import chunk_bounds, index_dtype
+from strads.schedule.kernels.prefetch import SOON, prefetch
 from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.precedence import barriers, no_precedence
 from strads.schedule.strategies.problem import Problem
 
-MOST_JOBS = 32  # of a batch
+MAX_JOBS = 32  # of a batch
 SMALLEST_BATCH = 512  # tasks, so that a barrier costs little compared with the batch
 ENOUGH_OF_BATCH = 8  # parallelism of a batch: smaller ones would only add barriers
 WORTH_BARRIERS = 1.2  # with less parallelism in a batch, barriers cost more than they gain
@@ -121,7 +121,7 @@ def components(problem: Problem) -> Plan:
         except IndexError:
             finder = _Finder(problem)
         component, work = finder(batch_order[bounds[batch] : bounds[batch + 1]])
-        of_batch[batch] = _jobs(component, work, MOST_JOBS)
+        of_batch[batch] = _jobs(component, work, MAX_JOBS)
         if batches == 1:
             count[0] = len(work)
         finders.append(finder)

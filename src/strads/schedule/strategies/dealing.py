@@ -15,7 +15,7 @@ from strads.schedule.strategies.precedence import chain, parallelism
 
 GRAIN = 64  # most fine blocks of a block: rows of one fine block always meet
 DEAL_EVERY = 4  # calls
-ROWS_NEAR, FEWEST_NEAR = 64, 8  # rows of a block, and blocks unless the table has fewer
+ROWS_NEAR, MIN_NEAR = 64, 8  # rows of a block, and blocks unless the table has fewer
 
 Deal = tuple[int, ...]  # a seed and a number: what determines how the fine blocks are dealt
 
@@ -71,7 +71,7 @@ def is_dealt(plan: Plan) -> bool:
 
 def most_blocks(rows: int) -> int:
     """Return the largest number of blocks of a table: few rows to choose from would teach little."""
-    return max(FEWEST_NEAR, rows // ROWS_NEAR)
+    return max(MIN_NEAR, rows // ROWS_NEAR)
 
 
 def generator(deal: Deal) -> np.random.Generator:

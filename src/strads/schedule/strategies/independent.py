@@ -43,7 +43,7 @@ def independent(problem: Problem) -> Plan:
     PlanError
         If two tasks touch a row that is written.
     """
-    _refuse_crowded_tables(problem)
+    _refuse_small_tables(problem)
     touches = problem.touches
     seen = np.zeros(problem.rows // 64 + 1, np.uint64)
     row, task = _first_conflict(touches, problem.tasks, seen) if len(touches.rows) else (-1, -1)
@@ -59,7 +59,7 @@ def independent(problem: Problem) -> Plan:
     return problem.plan("independent", reason, groups, np.zeros(jobs, np.int32), no_precedence(jobs))
 
 
-def _refuse_crowded_tables(problem: Problem) -> None:
+def _refuse_small_tables(problem: Problem) -> None:
     """Refuse a loop with more tasks than rows: some row is shared, and no pass over the tasks is needed to know."""
     if len(problem.found.written) > 0:
         return

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
-from strads.schedule.passes.packing import cut, pack
+from strads.schedule.kernels.packing import cut, pack
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.strategies.precedence import barriers, parallelism
 

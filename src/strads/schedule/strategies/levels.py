@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.schedule.details import Details
-from strads.schedule.passes.parallel import index_dtype
+from strads.schedule.kernels.parallel import index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, is_write, span
 from strads.schedule.strategies.precedence import Precedence
@@ -16,7 +16,7 @@ from strads.schedule.strategies.problem import Problem
 WINDOWS = (1024, 8192, 65_536)  # window sizes, in tasks, to try
 SAMPLES = 8  # windows sampled when a size is chosen
 SMALLEST_JOB = 3000.0  # nanoseconds of work, compared with which starting a job costs little
-MOST_JOBS = 8  # of a level: each waits for all jobs of the level before
+MAX_JOBS = 8  # of a level: each waits for all jobs of the level before
 WAITING = 1000.0  # nanoseconds until all threads have seen the end of a level
 
 
@@ -88,7 +88,7 @@ def _gain(problem: Problem, window: int) -> float:
 
 def _pieces(nanoseconds: NDArray[np.floating]) -> NDArray[np.int64]:
     """Number of jobs of each level."""
-    return np.clip(nanoseconds // SMALLEST_JOB, 1, MOST_JOBS).astype(np.int64)
+    return np.clip(nanoseconds // SMALLEST_JOB, 1, MAX_JOBS).astype(np.int64)
 
 
 def plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:

@@ -1,4 +1,4 @@
-"""Strategy *locked*: a component too heavy for one thread, split under row locks (thesis §7.2.4)."""
+"""Strategy *locked*: chunks of the loop run in any order, each task under the locks of its rows (thesis §7.2.4)."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.precedence import no_precedence
 from strads.schedule.strategies.problem import Problem
 
-MOST_LOCKS = 2**16  # tables of more rows share locks by a hash of the row
+MAX_LOCKS = 2**16  # tables of more rows share locks by a hash of the row
 
 
 @njit(nogil=True, cache=True)
@@ -40,10 +40,10 @@ def _fill_locks(touches: Touches, hashed: bool, shift: int, offsets: NDArray[np.
 
 def row_locks(problem: Problem) -> RowLocks:
     """Locks of each task in loop order; rows of all tables are hashed to at most 2¹⁶ locks."""
-    bits = max(1, min(MOST_LOCKS, problem.rows) - 1).bit_length()
+    bits = max(1, min(MAX_LOCKS, problem.rows) - 1).bit_length()
     offsets = np.zeros(problem.tasks + 1, np.int64)
     ids = np.empty(int(problem.row_work.sum(dtype=np.int64)), np.int32)
-    used = _fill_locks(problem.touches, problem.rows > MOST_LOCKS, 64 - bits, offsets, ids)
+    used = _fill_locks(problem.touches, problem.rows > MAX_LOCKS, 64 - bits, offsets, ids)
     return RowLocks(2**bits, offsets, ids[:used].copy())
 
 

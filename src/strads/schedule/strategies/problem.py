@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from strads.partition import even_bounds
 from strads.schedule.details import Details
-from strads.schedule.passes.counting_sort import PlanOrderCopy
-from strads.schedule.passes.parallel import Parallel, index_dtype
-from strads.schedule.passes.prefetch import SOON, prefetch
+from strads.schedule.kernels.counting_sort import PlanOrderCopy
+from strads.schedule.kernels.parallel import Parallel, index_dtype
+from strads.schedule.kernels.prefetch import SOON, prefetch
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.cost import (
@@ -33,7 +33,7 @@ from strads.schedule.strategies.precedence import Precedence, parallelism
 
 # Plans do not depend on the number of threads, so neither do results: these bounds leave work for many.
 COUNTED, ONE_IN = 1 << 19, 8  # tasks by which tables of a long loop are cut: at least so many, of which share
-FEWEST_JOBS, MOST_JOBS, SMALLEST_JOB = 64, 512, 4096  # of a loop that is cut anywhere; tasks in each of many jobs
+MIN_JOBS, MAX_JOBS, SMALLEST_JOB = 64, 512, 4096  # of a loop that is cut anywhere; tasks in each of many jobs
 
 
 _IN_ORDER = np.empty(0, np.int64)  # the order of the loop
@@ -116,7 +116,7 @@ class Problem:
 
     def pieces(self) -> Groups:
         """Return the loop cut into jobs of consecutive tasks, which balance if the tasks' times differ."""
-        return self.contiguous_groups(min(max(self.tasks // SMALLEST_JOB, FEWEST_JOBS), MOST_JOBS))
+        return self.contiguous_groups(min(max(self.tasks // SMALLEST_JOB, MIN_JOBS), MAX_JOBS))
 
     @cached_property
     def row_work(self) -> NDArray[np.integer]:
@@ -149,9 +149,10 @@ class Problem:
         return self._nanoseconds(_IN_ORDER if order is None else order, Estimate.USUAL)
 
     def pays(self, order: NDArray[np.integer], worthwhile: float) -> bool:
-        """Whether two threads that run bare tasks in an order are so many times as fast as one in that of the loop.
+        """Whether two threads in `order` are at least `worthwhile` times as fast as one in that of the loop.
 
-        What they fetch from memory in both orders does not count: arithmetic, which is not known, may hide it.
+        Tasks are taken to compute nothing. Of the memory traffic only what exceeds that in loop order counts:
+        arithmetic, which is not modelled, may hide the rest.
         """
         alone, together = (self._nanoseconds(tasks, Estimate.BARE) for tasks in (_IN_ORDER, order))
         fetched, more = (transfer_per_task(self._accesses, tasks) for tasks in (_IN_ORDER, order))

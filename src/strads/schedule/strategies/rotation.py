@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from strads.errors import PlanError
 from strads.schedule.details import Deck, Details
-from strads.schedule.passes.counting_sort import group_by_key
-from strads.schedule.passes.parallel import TILE, chunk_bounds, index_dtype
+from strads.schedule.kernels.counting_sort import group_by_key
+from strads.schedule.kernels.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.written_rows import columns_equal
 from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
@@ -19,9 +19,9 @@ from strads.schedule.strategies.problem import Problem
 
 BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per table, by the number of tables
 MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many blocks of three tables
-MOST_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
+MAX_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH_OF_GRID = 2.0  # parallelism with which no other strategy is considered
-MOST_KEYS = 65_536  # so that the job of a task fits uint16
+MAX_KEYS = 65_536  # so that the job of a task fits uint16
 
 
 @njit(nogil=True, cache=True)
@@ -157,7 +157,7 @@ def _deck(problem: Problem, columns: tuple[int, ...]) -> Deck:
     most = _blocks(problem, columns)
     rows = [problem.tables[problem.column_tables[column]].rows for column in columns]
     blocks = [min(most, most_blocks(count)) if axis in near else most for axis, count in enumerate(rows)]
-    grain = 1 if not near else min(GRAIN, int((MOST_KEYS / np.prod(blocks)) ** (1 / len(near)) + 1e-9))
+    grain = 1 if not near else min(GRAIN, int((MAX_KEYS / np.prod(blocks)) ** (1 / len(near)) + 1e-9))
     wanted = [b * grain if axis in near else b for axis, b in enumerate(blocks)]
     cuts = [_cut(problem, column, fine) for column, fine in zip(columns, wanted, strict=True)]
     shape = tuple(len(cut) - 1 for cut in cuts)
@@ -221,11 +221,11 @@ def _axes(problem: Problem) -> tuple[int, ...]:
 def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
     """Number of blocks per table."""
     k = len(columns)
-    largest = int(MOST_KEYS ** (1 / k) + 1e-9)
+    largest = int(MAX_KEYS ** (1 / k) + 1e-9)
     if k == max(BLOCKS):
         return min(largest, BLOCKS[k] * (2 if problem.tasks >= MANY_TASKS else 1))
     tables = [problem.tables[problem.column_tables[column]] for column in columns]
-    cached = max(blocks_for_cache(table.rows * table.row_bytes, MOST_FOR_CACHE) for table in tables)
+    cached = max(blocks_for_cache(table.rows * table.row_bytes, MAX_FOR_CACHE) for table in tables)
     return min(largest, max(BLOCKS[k], cached))
 
 

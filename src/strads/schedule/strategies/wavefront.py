@@ -49,7 +49,7 @@ def wavefront(problem: Problem, worthwhile: float = 0.0) -> Plan:
     return plan_of_levels(problem, window, gain)
 
 
-def foreseen_chunks(
+def chunks_from_sample(
     part: Problem, records: SparseRecords, begin: int, tasks: int, worthwhile: float
 ) -> NDArray[np.int64] | None:
     """Return bounds of chunks for a loop of which a part has been recorded, the tasks from `begin` on.

@@ -15,7 +15,7 @@ _adding = threading.Lock()
 
 
 @contextmanager
-def turn(arguments: tuple[Any, ...]) -> Iterator[None]:
+def locked(arguments: tuple[Any, ...]) -> Iterator[None]:
     """Hold the locks of all arguments that loops change: no other thread runs a loop on any of them meanwhile.
 
     A plan says which jobs of one loop may run together, not which jobs of two loops.

@@ -6,7 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from strads.cluster import Node, ThreadTeam
-from strads.dds.shard import Shard, complete
+from strads.dds.shard import Shard, gather_all_rows
 from strads.engine.views.keyed import NO_SUCH_KEY
 from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyError, BodyIndexError, BodyKeyError
@@ -17,14 +17,14 @@ from strads.loops.on_nodes.specs import LoopSpec
 from strads.loops.program import LoopProgram, Variant
 from strads.loops.reconnaissance import Reconnaissance
 from strads.loops.recorder import Recorder, TaskFailed
-from strads.schedule.choice import middle_of, spread
-from strads.schedule.foresight import Foresight, Loop, fetched_ahead
+from strads.schedule.choice import middle_of, sample_stride
+from strads.schedule.loop_sample import Loop, LoopSample, prefetch_distance
 from strads.schedule.plan import Plan
 from strads.schedule.planner import plan_of_ranges
 from strads.schedule.records.access import AccessRecords, TableShape
-from strads.schedule.records.crowding import crowded_row
+from strads.schedule.records.hot_rows import hot_row
 
-_MOST_COPIED = 4096  # bytes of rows that a task may copy
+_MAX_COPIED = 4096  # bytes of rows that a task may copy
 _MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
 _DEAR_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more bytes, in all so many times the tables
 _LONG_ROW = 64  # bytes: working on such a row takes longer than recording it
@@ -78,29 +78,31 @@ class NodeTasks:
     @property
     def tables(self) -> tuple[TableShape, ...]:
         """Shapes of the recorded tables."""
-        return self.program.cast.table_shapes(self.bound)
+        return self.program.argument_roles.table_shapes(self.bound)
 
     def reconnaissance(self, recorder: Recorder | None = None) -> Reconnaissance:
         """Return a reconnaissance of the tasks, with the fastest recorder unless another is given."""
         recorder = recorder or self.program.compile_recorder(self.bound, self.indices)
         return Reconnaissance(recorder, self.bound, self.indices, self.team)
 
-    def complete(self) -> None:
+    def gather_all_rows(self) -> None:
         """Fetch all rows of all tables from the other nodes (a collective)."""
-        complete(self.node, *self.shards.values())
+        gather_all_rows(self.node, *self.shards.values())
 
-    def bring_what_is_read(self, checking: Checking = Checking.OWNERS) -> None:
-        """Replicate on every node the tables that tasks may read at any row: in reconnaissance, or in a run so checked.
+    def replicate_read_tables(self, checking: Checking = Checking.OWNERS) -> None:
+        """Copy to every node the tables of which tasks may read any row, in reconnaissance or in a run with `checking`.
 
         A run that checks every access reads tables in place which are otherwise copied into plan order.
         """
         if not self.shards:
             return
         everywhere = (Role.READ, Role.CHECKED, Role.SEGMENTED, Role.OFFSETS, Role.RELAXED, Role.CHECKED_RELAXED)
-        roles, cast = enumerate(self.program.live_roles(self.bound, checking)), self.program.cast
-        in_run = {p for p, role in roles if role in everywhere and p not in cast.table_of}  # recorded rows move
-        wanted = in_run.union(cast.with_role(*everywhere))
-        complete(self.node, *(self.shards[position] for position in sorted(wanted) if position in self.shards))
+        roles, argument_roles = enumerate(self.program.live_roles(self.bound, checking)), self.program.argument_roles
+        in_run = {
+            p for p, role in roles if role in everywhere and p not in argument_roles.table_of
+        }  # recorded rows move
+        wanted = in_run.union(argument_roles.with_role(*everywhere))
+        gather_all_rows(self.node, *(self.shards[position] for position in sorted(wanted) if position in self.shards))
 
     # -- all tasks -----------------------------------------------------------------------------------------
 
@@ -125,7 +127,7 @@ class NodeTasks:
     def _record(self, memory: NDArray[Any] | None, keep: bool, *, is_trial: bool) -> AccessRecords | None:
         run = self.reconnaissance()
         if run.recorder.scratch:
-            self.complete()
+            self.gather_all_rows()
         while True:
             records, failure, is_last = None, None, run.recorder.scratch
             try:
@@ -135,7 +137,7 @@ class NodeTasks:
             if is_trial or not is_last:
                 if all(self.node.comm.allgather(failure is None)):
                     return records
-                self.complete()
+                self.gather_all_rows()
             if is_trial:
                 facts = self.program.facts
                 if is_last or not (facts.volatile_reads or facts.volatile_parts):
@@ -157,15 +159,20 @@ class NodeTasks:
                 kind = BodyKeyError
             raise kind(f"task {index} raised {type(cause).__name__}: {cause}; no table was changed") from cause
 
-    def plan_by_ranges(self, foresight: Foresight, *, in_order: bool) -> Plan | None:
+    def plan_by_ranges(self, loop_sample: LoopSample, *, in_order: bool) -> Plan | None:
         """Plan a long loop from the ranges of rows that its chunks touch: records would take time and fill the memory.
 
         None if tasks in the middle of the loop are not as regular, or if a task fails.
         """
-        cast, keeps_order = self.program.cast, foresight.keeps_order
-        if cast.near or cast.has_relaxed or cast.with_role(Role.GUARDED) or self.bound.sums_floats:
+        argument_roles, keeps_order = self.program.argument_roles, loop_sample.keeps_order
+        if (
+            argument_roles.near
+            or argument_roles.has_relaxed
+            or argument_roles.with_role(Role.GUARDED)
+            or self.bound.sums_floats
+        ):
             return None  # ownership needs all records, and sums depend on the jobs, which would differ on a cluster
-        bounds = foresight.chunks_in_order if keeps_order else foresight.colourable_chunks
+        bounds = loop_sample.chunks_in_order if keeps_order else loop_sample.colourable_chunks
         if bounds is None:
             return None
         try:
@@ -174,7 +181,7 @@ class NodeTasks:
             return None
         plan = None if ranges is None else plan_of_ranges(bounds, ranges, in_order=in_order, keeps_order=keeps_order)
         if plan is None and not keeps_order:
-            foresight.rule_out_colouring()
+            loop_sample.rule_out_colouring()
         return plan
 
     # -- some tasks ----------------------------------------------------------------------------------------
@@ -193,7 +200,7 @@ class NodeTasks:
 
     def record_spread(self) -> AccessRecords | None:
         """Record tasks from all over the loop; None if one fails."""
-        return self.over(self.indices.every(spread(len(self.indices)))).record_some()
+        return self.over(self.indices.every(sample_stride(len(self.indices)))).record_some()
 
     def sample(self) -> AccessRecords | None:
         """Record a sample of the tasks; None if one fails."""
@@ -202,15 +209,15 @@ class NodeTasks:
         except TaskFailed:
             return None
 
-    def fetched_ahead(self, loop: Loop) -> int:
-        """Return by how many tasks a run in sequence fetches rows ahead; see `foresight.fetched_ahead`."""
-        some = self.sample() if self.program.can_fetch(self.bound, self.indices) else None
-        return 0 if some is None else fetched_ahead(some, loop)
+    def prefetch_distance(self, loop: Loop) -> int:
+        """Return by how many tasks a run in sequence fetches rows ahead; see `loop_sample.prefetch_distance`."""
+        some = self.sample() if self.program.can_prefetch(self.bound, self.indices) else None
+        return 0 if some is None else prefetch_distance(some, loop)
 
-    def find_crowded_row(self, some: AccessRecords | None, ignoring: frozenset[int] = frozenset()) -> str | None:
+    def find_hot_row(self, some: AccessRecords | None, ignoring: frozenset[int] = frozenset()) -> str | None:
         """Name the written row that most sampled tasks touch, `ignoring` tables at positions; None if there is none."""
-        numbers = frozenset(self.program.cast.table_of[position] for position in ignoring)
-        return None if some is None else crowded_row(some, numbers)
+        numbers = frozenset(self.program.argument_roles.table_of[position] for position in ignoring)
+        return None if some is None else hot_row(some, numbers)
 
     def is_checked_in_run(self, tasks: int, *, changes: bool) -> bool:
         """Whether a loop that runs in sequence should check every index in the run rather than all of them beforehand.
@@ -236,9 +243,9 @@ class NodeTasks:
         row_bytes = [table.row_bytes for table in self.tables]
         is_cheap = not program.part_checks(bound, Checking.ALL) or min(row_bytes, default=0) < _LONG_ROW
         has_copies = run.recorder.scratch
-        if has_copies and program.rounds_alike(bound) and program.written_bytes(bound) <= accesses * tasks:
+        if has_copies and program.same_bits_with_checks(bound) and program.written_bytes(bound) <= accesses * tasks:
             return True  # the copy of what is written, which such a run keeps, is negligible beside the tasks
-        return copied > _MOST_COPIED or (changes and (has_copies or is_cheap))
+        return copied > _MAX_COPIED or (changes and (has_copies or is_cheap))
 
     def copies_too_much(self) -> str | None:
         """Explain why tasks would copy rows much longer than what they work on; None if they do not, or if one fails.

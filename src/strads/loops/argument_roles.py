@@ -1,4 +1,4 @@
-"""Casting: the role of each argument of a loop, and the numbers of the tables in the access records."""
+"""The role of each argument of a loop, and the numbers of the tables in the access records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from strads.schedule.records.access import TableShape
 
 
 @dataclass(frozen=True)
-class Cast:
+class ArgumentRoles:
     """Roles of the arguments of a compiled loop, by position.
 
     Attributes
@@ -36,7 +36,7 @@ class Cast:
     _reads_count_as_writes: frozenset[int]
 
     @classmethod
-    def of(cls, bound: BoundArguments, facts: BodyAnalysis, *, by_element: bool = False) -> "Cast":
+    def of(cls, bound: BoundArguments, facts: BodyAnalysis, *, by_element: bool = False) -> "ArgumentRoles":
         """Assign roles to the arguments according to the analysis."""
         roles = tuple(_role(position, argument, facts) for position, argument in enumerate(bound.arguments))
         numbers: dict[int, int] = {}

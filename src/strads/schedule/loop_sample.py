@@ -1,4 +1,4 @@
-"""What some tasks of a long loop tell about all of it: how to record it, and whether a plan is worthwhile at all.
+"""Predictions about a long loop from a sample of its tasks: how to record it, and whether a plan is worthwhile.
 
 Asked before the loop is recorded, to save the records, and when it is planned from records: the plan is the same.
 """
@@ -18,27 +18,27 @@ from strads.schedule.choice import (
     middle_of,
     one_job,
     order_pays,
+    sample_stride,
     serves,
-    spread,
 )
-from strads.schedule.passes.parallel import Parallel, sequential
+from strads.schedule.kernels.parallel import Parallel, sequential
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords, SparseRecords, UniformRecords
 from strads.schedule.records.cost import BYTES
-from strads.schedule.records.crowding import crowded_row, sample
-from strads.schedule.records.feeding import Feeding, feeding
+from strads.schedule.records.flow_dependences import FlowDependences, flow_dependences
+from strads.schedule.records.hot_rows import hot_row, sample
 from strads.schedule.records.parts import as_sparse, as_uniform, chosen, merged
 from strads.schedule.records.row_ranges import ranges_of
-from strads.schedule.strategies.buckets import MOST_ROWS, touch_few_rows
-from strads.schedule.strategies.colouring import colouring_of_ranges, foreseen_colouring
+from strads.schedule.strategies.buckets import MAX_ROWS, touch_few_rows
+from strads.schedule.strategies.colouring import colouring_from_sample, colouring_of_ranges
 from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.problem import Problem
-from strads.schedule.strategies.wavefront import foreseen_chunks
+from strads.schedule.strategies.wavefront import chunks_from_sample
 
 PLANNED = 20.0  # nanoseconds of planning for an access
 ROTATED, GROUPED, PLANNED_OTHERWISE = 25.0, 40.0, 100.0  # of recording and planning one: a rotation, few rows, others
 MANY_CALLS, LONG = 3, 5e8  # of the loop; nanoseconds: about as long as it takes to compile a body once more
-FEW_ACCESSES, WAITING, FETCHED, MOST_AHEAD = 8, 0.3, 300.0, 16  # see `fetched_ahead`
+FEW_ACCESSES, WAITING, FETCHED, MAX_AHEAD = 8, 0.3, 300.0, 16  # see `prefetch_distance`
 HEAVY, RECORD = 64, 9  # rows that a heavy task touches; bytes of the record of an access
 FEW_BYTES = 1 << 20  # of records, which take milliseconds
 SHORT = 1 << 14  # tasks of a loop that is planned in a few milliseconds
@@ -104,7 +104,7 @@ class PlanningCost:
         problem, each = loop.problem(part), len(part.rows) / max(part.tasks, 1)
         form = as_uniform(part)
         rotates = isinstance(form, UniformRecords) and len(set(form.access_tables)) == len(form.access_tables)
-        of_one = ROTATED if rotates else GROUPED if each <= MOST_ROWS else PLANNED_OTHERWISE
+        of_one = ROTATED if rotates else GROUPED if each <= MAX_ROWS else PLANNED_OTHERWISE
         alone, planning = problem.nanoseconds_in(None), each * of_one
         if loop.computes:  # then recording a task takes about as long as running it
             planning += alone
@@ -136,7 +136,7 @@ def records_outweigh(some: AccessRecords, tasks: int, times: float) -> bool:
     return len(part.rows) / part.tasks * tasks * RECORD > max(times * size, FEW_BYTES)
 
 
-def fetched_ahead(some: AccessRecords, loop: Loop) -> int:
+def prefetch_distance(some: AccessRecords, loop: Loop) -> int:
     """Return by how many tasks a loop that runs in its order should fetch rows before they are needed, or 0.
 
     That finds the rows of each task twice. It pays if tasks mostly wait for few rows: of many accesses of one task,
@@ -148,11 +148,11 @@ def fetched_ahead(some: AccessRecords, loop: Loop) -> int:
     problem = loop.problem(part)
     if problem.waiting_share < WAITING:
         return 0
-    return int(np.clip(FETCHED / problem.nanoseconds_in(None), 1, MOST_AHEAD))
+    return int(np.clip(FETCHED / problem.nanoseconds_in(None), 1, MAX_AHEAD))
 
 
-class Foresight:
-    """What the tasks `middle_of` a long loop tell about all of it.
+class LoopSample:
+    """Predictions about a long loop from the tasks in its middle.
 
     Parameters
     ----------
@@ -171,12 +171,12 @@ class Foresight:
         self._pays = dict[str, bool]()
 
     @classmethod
-    def of(cls, records: AccessRecords, loop: Loop) -> "Foresight | None":
+    def of(cls, records: AccessRecords, loop: Loop) -> "LoopSample | None":
         """Look at some tasks of a loop that has been recorded; None if it is not long."""
         middle = middle_of(records.tasks) if records.rows.size else range(0)
         if not middle:
             return None
-        every = np.arange(0, records.tasks, spread(records.tasks))
+        every = np.arange(0, records.tasks, sample_stride(records.tasks))
         return cls(chosen(records, np.arange(middle.start, middle.stop)), loop, lambda: chosen(records, every))
 
     @cached_property
@@ -206,17 +206,17 @@ class Foresight:
         return None if self._spread is None else self._loop.problem(self._spread)
 
     @cached_property
-    def feeding(self) -> Feeding:
+    def flow_dependences(self) -> FlowDependences:
         """What tasks read of rows that others write."""
-        return feeding(self._recorded)
+        return flow_dependences(self._recorded)
 
     @cached_property
     def keeps_order(self) -> bool:
         """Whether the order of the loop counts."""
-        return self._loop.in_order or self.feeding is Feeding.FORWARD
+        return self._loop.in_order or self.flow_dependences is FlowDependences.FORWARD
 
     @property
-    def is_dear(self) -> bool:
+    def planning_is_costly(self) -> bool:
         """Whether a plan for a loop whose order counts takes longer than the loop.
 
         That is, whether rows are so short that an access takes less time than a planner's passes over its record.
@@ -230,21 +230,21 @@ class Foresight:
         if self._problem.rows == 0 or serves(self._problem, "independent"):
             return None
         begin = middle_of(self._loop.tasks).start
-        return foreseen_chunks(self._problem, self._middle, begin, self._loop.tasks, WORTHWHILE)
+        return chunks_from_sample(self._problem, self._middle, begin, self._loop.tasks, WORTHWHILE)
 
     @cached_property
     def colourable_chunks(self) -> NDArray[np.int64] | None:
         """Bounds of chunks for a colouring of a loop whose order does not count; None if that would not do."""
-        if self.keeps_order or self._loop.near or self.feeding is Feeding.SELDOM:
+        if self.keeps_order or self._loop.near or self.flow_dependences is FlowDependences.SELDOM:
             return None
         if (
-            self._accesses <= MOST_ROWS or self._problem.rows == 0 or touch_few_rows(self._problem)
+            self._accesses <= MAX_ROWS or self._problem.rows == 0 or touch_few_rows(self._problem)
         ):  # then blocks of rows make better jobs than blocks of tasks
             return None
-        bounds = foreseen_colouring(self._problem, self._middle, self._loop.tasks)
+        bounds = colouring_from_sample(self._problem, self._middle, self._loop.tasks)
         if bounds is None or self._spread is None:
             return None
-        thin = np.unique(-(-bounds // spread(self._loop.tasks)))  # the bounds among the tasks of the spread
+        thin = np.unique(-(-bounds // sample_stride(self._loop.tasks)))  # the bounds among the tasks of the spread
         ends_like_middle = colouring_of_ranges(thin, ranges_of(self._spread, thin)) is not None
         return bounds if ends_like_middle else None
 
@@ -261,7 +261,7 @@ class Foresight:
     @cached_property
     def one_job(self) -> OneJob | None:
         """Why the loop has to run as one job; None if a plan may win."""
-        part = self._of_spread if self._accesses <= MOST_ROWS and not self.keeps_order else None
+        part = self._of_spread if self._accesses <= MAX_ROWS and not self.keeps_order else None
         if part is not None and is_evident(part, self.pays):
             return None
         plan = _plan_in_order(self._middle, self._loop)
@@ -286,19 +286,19 @@ class Foresight:
 def _plan_in_order(part: SparseRecords, whole: Loop) -> Plan:
     loop = replace(whole, tasks=part.tasks, in_order=True, streams=False, near=(), deal=(), seed=0)
     problem = loop.problem(part)
-    plan = plan_of_crowd(problem) or foreseen_plan(problem, Foresight.of(part, loop))
+    plan = plan_of_hot_row(problem) or plan_from_sample(problem, LoopSample.of(part, loop))
     return plan or choose(problem, in_order=True, streams=False)
 
 
-def plan_of_crowd(problem: Problem) -> Plan | None:
+def plan_of_hot_row(problem: Problem) -> Plan | None:
     """Return the plan of one job for a loop of which most tasks touch one row."""
-    crowded = crowded_row(sample(problem.records))
+    crowded = hot_row(sample(problem.records))
     return None if crowded is None else one_job(problem, "sequential", f"{ALONE}: {crowded}")
 
 
-def foreseen_plan(problem: Problem, foresight: Foresight | None) -> Plan | None:
+def plan_from_sample(problem: Problem, loop_sample: LoopSample | None) -> Plan | None:
     """Return the plan of one job for a loop whose parts show that no other is faster."""
-    found = None if foresight is None else foresight.one_job
+    found = None if loop_sample is None else loop_sample.one_job
     if found is None:
         return None
     plan = one_job(problem, "sequential", f"{ALONE}: {found.reason}")

@@ -1,8 +1,8 @@
-"""What a loop is given tells the compiler which indices are not negative."""
+"""Finds the inputs of a loop that hold only nonnegative integers: indices computed from them are unsigned."""
 
 from strads.bodies.analysis.values import LOOP_INDEX, SMALL, Given
 from strads.dds.arguments import integer_range, range_of
-from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.node_tasks import NodeTasks
 
 
 def nonnegative_numbers(tasks: NodeTasks, *, changing: bool) -> frozenset[Given]:

@@ -246,8 +246,8 @@ def _give_to_document(documents, document, topic):  # type: ignore[no-untyped-de
 def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, fresh):  # type: ignore[no-untyped-def]
     """Draw a new topic for every token of a worker in one block, given all others.
 
-    As `lda_dense.sample_dense`, with the same `tokens`, `block`, `totals`, `prior`, `key`, `fresh` and result, but with
-    `SparseDocuments` as `documents`, `SparseWords` as `words` and a `SparseScratch` as `scratch`.
+    As `lda_dense_sampler.sample_dense`, with the same `tokens`, `block`, `totals`, `prior`, `key`, `fresh` and result,
+    but with `SparseDocuments` as `documents`, `SparseWords` as `words` and a `SparseScratch` as `scratch`.
     """
     phi = scratch.phi
     base_mass = _start_job(totals, prior, scratch)  # Σ α_k φ_k of a word without counts

@@ -15,7 +15,7 @@ _READ, _WRITE, _KEEP, _DATA = 0, 1, 3, 1
 def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     """Fetch the cache line of `array[index]`, which is about to be read.
 
-    The processor waits for few jumps at a time, as it does not look far enough ahead to know more.
+    By itself the processor has few cache misses in flight, because its out-of-order window does not reach further.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 
 from strads.cluster import Cluster
 from strads.code_names import all_names, global_names
-from strads.dds.user_functions import Function, cell_value, plain_function
+from strads.user_code.functions import Function, cell_value, plain_function
 
 _OF_A_MODULE = ("__name__", "__package__", "__file__")
 _INSTALLED = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]

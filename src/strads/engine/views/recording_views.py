@@ -28,7 +28,7 @@ from strads.engine.views.near import near_recorded_view
 from strads.engine.views.random_numbers import DRAW_STATE, make_random
 from strads.engine.views.roles import Role
 from strads.engine.views.types import UNCOUNTED, bind_with, local_counters
-from strads.schedule.passes.prefetch import prefetch_rows
+from strads.schedule.kernels.prefetch import prefetch_rows
 
 _AHEAD = 128  # tasks by which data are fetched that tasks read in turn
 

@@ -1,4 +1,6 @@
-"""Compiler passes that add what Numba lacks: interruptible loops, and checks of shapes and indices.
+"""Compiler passes that add what Numba lacks: interruptible `while` loops, and shape checks for in-place writes.
+
+Bounds checks are added by `index_checks` and, for rows of tables, by the views (`engine/views/indices.py`).
 
 Numba's `a += b` and `np.add(x, y, out)` read and write over the length of the target, even if other operands are
 shorter. In functions with a list comprehension it drops `row = W[k]` if nothing comes of the row, and with it the check
@@ -19,8 +21,8 @@ from numba.extending import overload, register_jitable
 
 from strads.bodies.analysis.inlining import Branch
 from strads.bodies.analysis.structure import begins_counted
-from strads.bodies.inserted_calls import call_of
-from strads.engine.stopping import check_chosen_turn, check_recorded_turn, check_turn
+from strads.bodies.passes.inserted_calls import call_of
+from strads.engine.stopping import check_chosen_iteration, check_iteration, check_recorded_iteration
 
 
 def fits(target: Any, source: Any) -> None:
@@ -80,7 +82,7 @@ class _Safety(FunctionPass):
         for label, block in function_ir.blocks.items():
             block.body = _with_checks(function_ir, block, droppable)
             if label in kept:
-                self._count(function_ir, block, check_chosen_turn)
+                self._count(function_ir, block, check_chosen_iteration)
             elif label in headers and not begins_counted(label, function_ir.blocks):
                 self._count(function_ir, block, type(self)._turn)
         return True
@@ -114,7 +116,7 @@ class Safety(_Safety):
     """The pass for bodies that run."""
 
     _name = "strads_safety"
-    _turn = staticmethod(check_turn)
+    _turn = staticmethod(check_iteration)
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
@@ -122,7 +124,7 @@ class RecordingSafety(_Safety):
     """The pass for bodies in reconnaissance."""
 
     _name = "strads_recording_safety"
-    _turn = staticmethod(check_recorded_turn)
+    _turn = staticmethod(check_recorded_iteration)
 
 
 @cache

@@ -8,11 +8,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.schedule.passes.parallel import Parallel, index_dtype
-from strads.schedule.passes.prefetch import prefetch_ahead
-from strads.schedule.passes.streaming import LINE, begins_line, empty_lines, finish_streams, stream_lines
+from strads.schedule.kernels.parallel import Parallel, index_dtype
+from strads.schedule.kernels.prefetch import prefetch_ahead
+from strads.schedule.kernels.streaming import LINE, begins_line, empty_lines, finish_streams, stream_lines
 
-_MOST_BUFFERED = 1 << 21  # bytes: as much as a core's private cache holds
+_MAX_BUFFERED = 1 << 21  # bytes: as much as a core's private cache holds
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PlanOrderCopy:
     def is_worthwhile(self, keys: int) -> bool:
         """Whether to copy while tasks are grouped by so many keys; otherwise a later pass is faster."""
         buffered = keys * self.group * (self.target.itemsize + self.order.itemsize)
-        return begins_line(self.target) and begins_line(self.order) and buffered <= _MOST_BUFFERED
+        return begins_line(self.target) and begins_line(self.order) and buffered <= _MAX_BUFFERED
 
 
 @njit(nogil=True, cache=True)

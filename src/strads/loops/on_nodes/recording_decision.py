@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.dds.shard import complete
+from strads.dds.shard import gather_all_rows
 from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
 from strads.loops.on_nodes.binding import COMPILING, compiling
 from strads.loops.on_nodes.counting import able_counters
-from strads.loops.on_nodes.recording import NodeTasks
+from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram, Variant
 from strads.partition import even_bounds
-from strads.schedule.foresight import SHORT, Foresight, Loop, PlanningCost, records_outweigh
-from strads.schedule.passes.streaming import empty_lines
+from strads.schedule.kernels.streaming import empty_lines
+from strads.schedule.loop_sample import SHORT, Loop, LoopSample, PlanningCost, records_outweigh
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
-from strads.schedule.records.feeding import feeds_forward
+from strads.schedule.records.flow_dependences import only_reads_earlier_results
 from strads.schedule.records.parts import nothing_recorded
 
 _CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
@@ -28,24 +28,34 @@ _TIMES, _COPIED = 16, 2  # times the tables that records may weigh; if threads c
 
 
 @dataclass(frozen=True)
-class Alone:
+class SequentialReason:
     """The `reason` why a loop has to run as one job; `lasts`: it also holds in later calls, and with more threads."""
 
     reason: str
     lasts: bool = True
 
 
-ONE_THREAD = Alone("one thread could only follow its order", lasts=False)
-FIRST_CALL = Alone("a first call, which takes less time than a plan would; a second one makes a plan", lasts=False)
-CHANGING = Alone("its rows or indices change from call to call, and a plan for one call would not pay", lasts=False)
-BEFORE_LOOK = Alone("a first call; the second shows whether tasks keep to rows that written values choose", lasts=False)
-FIRST_LOOK = Alone("this call shows whether tasks keep to their rows; the next one may make a plan", lasts=False)
-TOO_EARLY = Alone("tasks may need rows that only earlier tasks make possible")
-_ALL_ROWS = Alone("its order counts, and rng.near draws from all rows")
+ONE_THREAD = SequentialReason("one thread could only follow its order", lasts=False)
+FIRST_CALL = SequentialReason(
+    "planning would take longer than this first call; a second call makes a plan", lasts=False
+)
+CHANGING = SequentialReason(
+    "its rows or indices change from call to call, and a plan for one call would not pay", lasts=False
+)
+BEFORE_SAMPLING = SequentialReason(
+    "values that the loop writes choose its rows: the second call samples whether these stay the same", lasts=False
+)
+SAMPLING_CALL = SequentialReason(
+    "this call samples whether the rows stay the same; if so, the next one makes a plan", lasts=False
+)
+TOO_EARLY = SequentialReason(
+    "an index or key is out of range in reconnaissance, but may be valid once earlier tasks have run"
+)
+_ALL_ROWS = SequentialReason("its order counts, and rng.near draws from all rows")
 
 
 @dataclass(frozen=True)
-class Ahead:
+class RecordingDecision:
     """What is known about a loop before it runs.
 
     Attributes
@@ -61,13 +71,13 @@ class Ahead:
     plan
         The plan, if it was made without records.
     checks_all, follows_contents
-        Whether nothing was recorded or checked; and whether the plan, although valid for others, is only good for the
-        contents that it was made for.
+        Whether nothing was recorded or checked beforehand, so that the run checks every access; and whether the reason
+        to run in sequence is due to the contents of the arguments: the loop is prepared again when they change.
     failure
         The error of the attempt to record it.
     keeps_order
         Whether tasks read elements that earlier ones wrote.
-    rejected, foresight
+    rejected, loop_sample
         Why no strategy would do, if it was tried on a part of the loop; what such parts showed.
     checks_in_run
         Whether rows change from call to call, and the run of one job could check all indices.
@@ -77,18 +87,18 @@ class Ahead:
     memory: dict[int, NDArray[Any]]
     compile_seconds: float
     records: AccessRecords
-    alone: Alone | None
+    alone: SequentialReason | None
     plan: Plan | None = None
     checks_all: bool = False
     follows_contents: bool = False
     failure: StradsError | None = None
     keeps_order: bool = False
     rejected: dict[str, str] = field(default_factory=dict)
-    foresight: Foresight | None = None
+    loop_sample: LoopSample | None = None
     checks_in_run: bool = False
 
 
-def look_ahead(spec: LoopSpec, whole: NodeTasks) -> Ahead:
+def decide_recording(spec: LoopSpec, whole: NodeTasks) -> RecordingDecision:
     """Record a loop if it is to be planned; otherwise only check its indices, or leave that to the run.
 
     If outcomes of branches can be chosen, they are, as long as no task fails. Sums that choose rows may be reordered if
@@ -105,15 +115,15 @@ def look_ahead(spec: LoopSpec, whole: NodeTasks) -> Ahead:
         guards = None
     for chosen in (outcomes, guards):
         if chosen is not None:
-            found = _look_ahead(spec, replace(whole, program=chosen), is_trial=True)
+            found = _decide_recording(spec, replace(whole, program=chosen), is_trial=True)
             if found is not None:
                 return found
-    found = _look_ahead(spec, whole)
+    found = _decide_recording(spec, whole)
     assert found is not None
     return found
 
 
-def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> Ahead | None:
+def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> RecordingDecision | None:
     """Look ahead; with `is_trial`, None is returned if a task fails."""
     node, bound, options = whole.node, whole.bound, spec.options
     is_local = node.size == 1 and not options.interpreted
@@ -123,61 +133,71 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         whole = _by_element(whole)
     program = whole.program
     share = _share(whole)
-    whole.bring_what_is_read()
+    whole.replicate_read_tables()
     tasks = whole.part(range(share[node.rank], share[node.rank + 1]))
     nothing = nothing_recorded(tasks.tables, len(tasks.indices))
-    if spec.is_first and not spec.alone and _may_leave_rows(spec, program):
-        return Ahead(tasks, {}, 0.0, nothing, BEFORE_LOOK, checks_all=True)
-    if spec.looks and not spec.alone:
-        return Ahead(tasks, {}, 0.0, nothing, FIRST_LOOK, checks_all=True)
-    alone, rejected = Alone(spec.alone) if spec.alone else None, dict[str, str]()
+    if spec.is_first and not spec.alone and _plan_may_fail(spec, program):
+        return RecordingDecision(tasks, {}, 0.0, nothing, BEFORE_SAMPLING, checks_all=True)
+    if spec.samples_rows and not spec.alone:
+        return RecordingDecision(tasks, {}, 0.0, nothing, SAMPLING_CALL, checks_all=True)
+    alone, rejected = SequentialReason(spec.alone) if spec.alone else None, dict[str, str]()
     if spec.leaves_rows:  # on a cluster, one node gets all rows
-        return Ahead(tasks, {}, 0.0, nothing, alone, checks_all=True)
+        return RecordingDecision(tasks, {}, 0.0, nothing, alone, checks_all=True)
     try:
         _, seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
     except CompileError:
         if is_trial:
             return None
         raise
-    if in_order and program.cast.near and options.strategy == "auto":
+    if in_order and program.argument_roles.near and options.strategy == "auto":
         alone = alone or _ALL_ROWS
     is_single = may_be_alone and tasks.team.size == 1 and not bound.sums_floats
     one_thread = is_single and in_order
-    alone = alone or (ONE_THREAD if one_thread and program.rounds_alike(bound) else None)
-    foresight, loop = None, loop_of(spec, tasks, in_order=in_order)
+    alone = alone or (ONE_THREAD if one_thread and program.same_bits_with_checks(bound) else None)
+    loop_sample, loop = None, loop_of(spec, tasks, in_order=in_order)
     gains = program.gains_from_checks(bound)
     checks_in_run = spec.changes and (not gains or tasks.is_checked_in_run(len(spec.indices), changes=True))
     if may_be_alone and not alone:
         # The planner detects crowded rows and chains itself: detecting them here saves the records.
         reason = tasks.copies_too_much()
         some = None if reason else tasks.sample()
-        reason = reason or tasks.find_crowded_row(some)
-        alone = Alone(reason) if reason else unplanned(spec, some, loop, checks_in_run=checks_in_run)
+        reason = reason or tasks.find_hot_row(some)
+        alone = SequentialReason(reason) if reason else unplanned(spec, some, loop, checks_in_run=checks_in_run)
     middle = tasks.record_middle() if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
-        if not in_order and not program.facts.outcomes and _feeds_by_element(tasks, middle):
+        if not in_order and not program.facts.outcomes and _reads_earlier_results_by_element(tasks, middle):
             del middle
-            kept = _look_ahead(replace(spec, options=replace(options, order="sequential")), whole, is_trial=is_trial)
+            kept = _decide_recording(
+                replace(spec, options=replace(options, order="sequential")), whole, is_trial=is_trial
+            )
             return kept and replace(kept, keeps_order=True)
-        foresight = Foresight(middle, loop, tasks.record_spread)
-        one_thread |= is_single and foresight.keeps_order
+        loop_sample = LoopSample(middle, loop, tasks.record_spread)
+        one_thread |= is_single and loop_sample.keeps_order
         if not (alone or options.micro_sync or one_thread):
-            plan = tasks.plan_by_ranges(foresight, in_order=in_order)
+            plan = tasks.plan_by_ranges(loop_sample, in_order=in_order)
             if plan is not None:
-                return Ahead(tasks, {}, seconds, nothing, None, plan)
+                return RecordingDecision(tasks, {}, seconds, nothing, None, plan)
         # A loop that can still be coloured is recorded for that.
-        if alone is None and foresight.colourable_chunks is None and foresight.one_job is not None:
-            alone, rejected = Alone(foresight.one_job.reason), foresight.one_job.rejected
-        elif spec.is_first and not bound.sums_floats and foresight.is_dear:
+        if alone is None and loop_sample.colourable_chunks is None and loop_sample.one_job is not None:
+            alone, rejected = SequentialReason(loop_sample.one_job.reason), loop_sample.one_job.rejected
+        elif spec.is_first and not bound.sums_floats and loop_sample.planning_is_costly:
             alone = FIRST_CALL
     del middle
     if may_be_alone and alone is None:
         alone = _outweighed(spec, tasks)
     memory = _room_for_copies(spec, tasks)
-    known = partial(Ahead, tasks, memory, seconds, rejected=rejected, foresight=foresight, checks_in_run=checks_in_run)
+    known = partial(
+        RecordingDecision,
+        tasks,
+        memory,
+        seconds,
+        rejected=rejected,
+        loop_sample=loop_sample,
+        checks_in_run=checks_in_run,
+    )
     is_same = alone is not None  # with any number of threads, to the last bit
     if one_thread:
-        is_same |= program.rounds_alike(bound)
+        is_same |= program.same_bits_with_checks(bound)
         alone = ONE_THREAD if alone is None or (alone == FIRST_CALL and not gains) else alone
     if is_same and may_be_alone:
         if tasks.is_checked_in_run(len(spec.indices), changes=spec.changes):
@@ -187,7 +207,9 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
     if one_thread and alone == FIRST_CALL:
         alone = ONE_THREAD  # the next call would only check the indices again
     keep = not (alone and may_be_alone)
-    room = None if program.cast.near else memory.get(largest(memory))  # records are kept if rows are dealt anew
+    room = (
+        None if program.argument_roles.near else memory.get(largest(memory))
+    )  # records are kept if rows are dealt anew
     if is_trial:
         records = tasks.record_if_possible(room, keep=keep)
         return None if records is None else known(records, alone)
@@ -201,22 +223,26 @@ def _look_ahead(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> 
         return known(nothing, TOO_EARLY, checks_all=True, failure=error)
 
 
-def _may_leave_rows(spec: LoopSpec, program: LoopProgram) -> bool:
-    """Whether a plan is made in vain if values that choose rows change: it takes many times as long as such a loop."""
-    is_volatile = bool(program.facts.volatile) and not program.facts.guards_roundings and not program.cast.near
+def _plan_may_fail(spec: LoopSpec, program: LoopProgram) -> bool:
+    """Whether planning may be wasted: values that the loop changes choose its rows, so tasks may leave the plan's."""
+    is_volatile = (
+        bool(program.facts.volatile) and not program.facts.guards_roundings and not program.argument_roles.near
+    )
     may_be_put_off = spec.options.strategy == "auto" and not spec.options.interpreted
     return is_volatile and may_be_put_off and len(spec.indices) >= SHORT
 
 
-def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> Alone | None:
+def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> SequentialReason | None:
     """Return why a loop is not recorded, if its records would be many times as large as its tables."""
     some = tasks.sample()
     if some is None or not records_outweigh(some, len(spec.indices), _COPIED if able_counters(spec, tasks) else _TIMES):
         return None
-    return Alone("records of its many accesses would take much more memory and time than the loop itself")
+    return SequentialReason("records of its many accesses would take much more memory and time than the loop itself")
 
 
-def unplanned(spec: LoopSpec, some: AccessRecords | None, loop: Loop, *, checks_in_run: bool) -> Alone | None:
+def unplanned(
+    spec: LoopSpec, some: AccessRecords | None, loop: Loop, *, checks_in_run: bool
+) -> SequentialReason | None:
     """Return why this call makes no plan, if one would take too long, given the records of a sample of the tasks."""
     if some is None or spec.options.strategy != "auto" or loop.tasks < SHORT or not (checks_in_run or spec.is_first):
         return None
@@ -229,9 +255,9 @@ def unplanned(spec: LoopSpec, some: AccessRecords | None, loop: Loop, *, checks_
 def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
     """Return what the planner has to know of a loop beside its records."""
     program, tables = tasks.program, tasks.bound.tables()
-    read = program.facts.streamed.intersection(program.cast.with_role(Role.READ, Role.CHECKED))
+    read = program.facts.streamed.intersection(program.argument_roles.with_role(Role.READ, Role.CHECKED))
     streams = any(tables[position].values.nbytes > _CACHED for position in read)
-    near, certain = tuple(program.cast.near_tables()), program.facts.certain_share
+    near, certain = tuple(program.argument_roles.near_tables()), program.facts.certain_share
     about = len(spec.indices), in_order, streams, certain, near, spec.deal, spec.options.seed
     return Loop(*about, program.facts.allocates, tasks.team.for_each)
 
@@ -257,16 +283,16 @@ def _by_element(tasks: NodeTasks) -> NodeTasks:
     return tasks if recorder.scratch else replace(tasks, program=finer)
 
 
-def _feeds_by_element(tasks: NodeTasks, middle: AccessRecords) -> bool:
+def _reads_earlier_results_by_element(tasks: NodeTasks, middle: AccessRecords) -> bool:
     """Whether tasks fill tables of rows element by element from those that earlier tasks filled, as far as known.
 
     Then the order of rows counts, too.
     """
-    if tasks.bound.sums_floats or not feeds_forward(middle):
+    if tasks.bound.sums_floats or not only_reads_earlier_results(middle):
         return False
     finer = _by_element(tasks)
     sample = None if finer is tasks else finer.record_middle()
-    return sample is not None and feeds_forward(sample)
+    return sample is not None and only_reads_earlier_results(sample)
 
 
 def _room_for_copies(spec: LoopSpec, tasks: NodeTasks) -> dict[int, NDArray[Any]]:
@@ -278,7 +304,7 @@ def _room_for_copies(spec: LoopSpec, tasks: NodeTasks) -> dict[int, NDArray[Any]
     store = tasks.node.store
     outdated: NodeLoop | None = store.pop(spec.replaces, None) if spec.replaces is not None else None
     found: dict[int, NDArray[Any]] = {}
-    for position in tasks.program.cast.with_role(Role.ALIGNED):
+    for position in tasks.program.argument_roles.with_role(Role.ALIGNED):
         storage = tasks.bound.tables()[position].storage
         if position in tasks.shards or not isinstance(storage, np.ndarray) or spec.options.interpreted:
             continue
@@ -294,10 +320,10 @@ def _share(tasks: NodeTasks) -> list[int]:
     """Return the bounds of each node's tasks: where the rows of `A[k]` are stored, else equal parts (a collective)."""
     node, indices = tasks.node, tasks.indices
     bounds = even_bounds(len(indices), node.size)
-    aligned = [tasks.shards[p] for p in tasks.program.cast.with_role(Role.ALIGNED) if p in tasks.shards]
+    aligned = [tasks.shards[p] for p in tasks.program.argument_roles.with_role(Role.ALIGNED) if p in tasks.shards]
     if indices.is_counting:
         bounds = next((shard.bounds for shard in aligned if int(shard.bounds[-1]) == len(indices)), bounds)
     for shard in aligned:
         if not (indices.is_counting and np.array_equal(shard.bounds, bounds)):
-            complete(node, shard)
+            gather_all_rows(node, shard)
     return [int(bound) for bound in bounds]

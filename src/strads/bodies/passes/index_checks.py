@@ -1,4 +1,4 @@
-"""Compiler pass that converts indices: without the choice that counts from the end, or checked.
+"""Compiler pass for bounds checks: adds them to indices not proved in bounds; makes nonnegative indices unsigned.
 
 Python counts negative indices from the end, so Numba compiles each `a[i]` to a choice between i and i + len(a). Where
 indices come from data, as the columns of a sparse row, such choices can take longer than the arithmetic. Unsigned
@@ -21,7 +21,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from strads.bodies.analysis.inlining import Variable, indexed
-from strads.bodies.inserted_calls import call_of
+from strads.bodies.passes.inserted_calls import call_of
 from strads.engine.views.indices import INDEX_ERROR
 from strads.engine.views.kinds import TABLES, GhostRowType
 

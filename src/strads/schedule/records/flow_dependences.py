@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.schedule.passes.parallel import index_dtype
+from strads.schedule.kernels.parallel import index_dtype
 from strads.schedule.records.access import AccessRecords, UniformRecords
 from strads.schedule.records.touches import Touches, span
 
@@ -14,8 +14,8 @@ MANY = 0.25  # of the tasks
 _BACKWARD, _NEVER = -1, -2  # in place of a number of tasks
 
 
-class Feeding(Enum):
-    """What tasks read of rows that others write: see `feeding`."""
+class FlowDependences(Enum):
+    """What tasks read of rows that others write: see `flow_dependences`."""
 
     BACKWARD = "some task reads a row that a later one writes"
     FORWARD = "many tasks read rows that only earlier ones write"
@@ -23,23 +23,23 @@ class Feeding(Enum):
     NEVER = "tasks only read rows that they also write"
 
 
-def feeds_forward(records: AccessRecords) -> bool:
+def only_reads_earlier_results(records: AccessRecords) -> bool:
     """Whether many tasks read rows that only earlier tasks write, and none reads a row that a later task writes.
 
     This holds for dynamic programming, substitution, recurrences and sums from the leaves of a tree to its root, but
     not for sweeps over a grid or a graph, which read rows of earlier and later tasks, nor for tasks that only
     accumulate.
     """
-    return feeding(records) is Feeding.FORWARD
+    return flow_dependences(records) is FlowDependences.FORWARD
 
 
-def feeding(records: AccessRecords) -> Feeding:
+def flow_dependences(records: AccessRecords) -> FlowDependences:
     """Say what tasks read of rows that others write; what a task writes itself does not count.
 
     A loop is `BACKWARD` if any part of it is.
     """
     if records.rows.size == 0 or not _reads(records):
-        return Feeding.NEVER
+        return FlowDependences.NEVER
     rows = [table.rows for table in records.tables]
     first_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
     # Number, from 1, of the last task that writes each row, and of the last one so far; 0: none.
@@ -53,8 +53,8 @@ def feeding(records: AccessRecords) -> Feeding:
         tags, touches = records.tags, Touches(records.rows, records.offsets, -1)
     fed = _feeding(touches, records.tasks, tags, first_row, writer, latest)
     if fed in (_BACKWARD, _NEVER):
-        return Feeding.BACKWARD if fed == _BACKWARD else Feeding.NEVER
-    return Feeding.FORWARD if fed > MANY * records.tasks else Feeding.SELDOM
+        return FlowDependences.BACKWARD if fed == _BACKWARD else FlowDependences.NEVER
+    return FlowDependences.FORWARD if fed > MANY * records.tasks else FlowDependences.SELDOM
 
 
 def _reads(records: AccessRecords) -> bool:
@@ -86,7 +86,7 @@ def _feeding(
             tag = tags[access - first if uniform else access]
             if tag & 1:
                 writer[first_row[tag >> 1] + touches.rows[access]] = task + 1
-    feeding, foreign = 0, False
+    flow_dependences, foreign = 0, False
     for task in range(tasks):
         reads_earlier = False
         first, end = span(touches, task)
@@ -103,5 +103,5 @@ def _feeding(
                 return _BACKWARD
             foreign = True
             reads_earlier |= writer[row] > 0
-        feeding += reads_earlier
-    return feeding if foreign else _NEVER
+        flow_dependences += reads_earlier
+    return flow_dependences if foreign else _NEVER

@@ -14,7 +14,7 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
 from numba.extending import overload
 
-from strads.bodies.inserted_calls import call_of
+from strads.bodies.passes.inserted_calls import call_of
 
 
 def power(base: Any, exponent: Any, logarithm: float) -> Any:

@@ -31,7 +31,7 @@ def sample(records: AccessRecords) -> SparseRecords:
     return as_sparse(chosen(records, np.concatenate(tasks)))
 
 
-def crowded_row(records: AccessRecords, ignoring: frozenset[int] = frozenset()) -> str | None:
+def hot_row(records: AccessRecords, ignoring: frozenset[int] = frozenset()) -> str | None:
     """Name the row that most tasks touch and some of them write; None if there is none.
 
     Rows of the tables `ignoring`, by their numbers in the records, do not count.
@@ -51,6 +51,6 @@ def crowded_row(records: AccessRecords, ignoring: frozenset[int] = frozenset()) 
     share = counts.max() / sparse.tasks
     table = sparse.tables[which]
     return (
-        f"{share:.0%} of the tasks that were looked at touch {table.row_name(number)} (if slightly old values of it do "
+        f"{share:.0%} of the sampled tasks touch {table.row_name(number)} (if slightly stale values of it do "
         f"no harm, strads.relaxed({table.name}) lets tasks run together)"
     )

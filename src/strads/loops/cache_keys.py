@@ -15,8 +15,8 @@ from numba import typeof
 
 from strads.dds import Accumulator, HashIndex, dvector
 from strads.dds.arguments import map_of, table_of
-from strads.dds.user_functions import digest
 from strads.rng.numbers import RandomNumbers
+from strads.user_code.functions import digest
 
 _numbers: "weakref.WeakKeyDictionary[dvector | HashIndex, int]" = weakref.WeakKeyDictionary()
 _next_number = count()

@@ -8,7 +8,7 @@ from numba.extending import overload
 
 from strads.engine.views.kinds import RaggedType
 from strads.engine.views.types import INNER
-from strads.schedule.passes.prefetch import prefetch_bytes
+from strads.schedule.kernels.prefetch import prefetch_bytes
 
 _LINE, _MOST = 64, 512  # bytes of a cache line, and of a row: the processor follows the rest of it
 

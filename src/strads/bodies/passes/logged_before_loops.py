@@ -14,7 +14,7 @@ from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
 
-from strads.bodies.inserted_calls import call_of
+from strads.bodies.passes.inserted_calls import call_of
 from strads.engine.views.rows_logged_before import log_read, log_write, logged_item, set_logged_item
 
 

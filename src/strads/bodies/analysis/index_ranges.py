@@ -1,4 +1,4 @@
-"""Indices that exist because of the conditions under which the body uses them, or of what it writes."""
+"""Proves indices in bounds by the conditions under which the body uses them, or by the range of what it stores."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 from numba.core import ir
 
 from strads.bodies.analysis.dataflow import Dataflow
-from strads.bodies.analysis.effects import Access, AnyAccess, Decision, Effects
+from strads.bodies.analysis.effects import Access, AnyAccess, Effects, FallibleOperation
 from strads.bodies.analysis.inlining import indexed, indices_of
 from strads.bodies.analysis.memory import limit_of
 from strads.bodies.analysis.ranges import Ranges
@@ -27,15 +27,19 @@ def with_ranges(flow: Dataflow, *, adds_up: bool) -> Effects:
     """
     guarded = _Guarded(flow, adds_up)
     accesses = {guarded.proved(a, 0, 1) if a.is_row else a for a in flow.effects.accesses}
-    inner = {guarded.proved(i, 0 if i.table is None else 1, None) if i.is_index else i for i in flow.effects.inner}
-    return replace(flow.effects, accesses=accesses, inner=inner, lasting=guarded.lasting_pairs([*accesses, *inner]))
+    fallible = {
+        guarded.proved(i, 0 if i.table is None else 1, None) if i.is_index else i for i in flow.effects.fallible
+    }
+    return replace(
+        flow.effects, accesses=accesses, fallible=fallible, lasting=guarded.lasting_pairs([*accesses, *fallible])
+    )
 
 
-def natural_indices(flow: Dataflow) -> set[str]:
+def nonnegative_indices(flow: Dataflow) -> set[str]:
     """Return the variables that are not negative wherever they are used as indices."""
     ranges = Ranges(flow.blocks, flow.cfg, flow.values, flow.memory.kinds)
     used = [(v.name, label) for label, block in flow.blocks.items() for s in block.body for v in indices_of(s)]
-    negative = {name for name, label in used if not ranges.is_natural(name, label)}
+    negative = {name for name, label in used if not ranges.is_nonnegative(name, label)}
     return {name for name, _ in used} - negative
 
 
@@ -91,7 +95,7 @@ class _Guarded:
             found |= needed
         return frozenset(found)
 
-    def lasting_pairs(self, places: Sequence[Access | Decision]) -> dict[tuple[Size, Size], Fits]:
+    def lasting_pairs(self, places: Sequence[Access | FallibleOperation]) -> dict[tuple[Size, Size], Fits]:
         """Return `Effects.lasting`, of the pairs that some places need."""
         stores = self._flow.effects.stores
         pairs = {

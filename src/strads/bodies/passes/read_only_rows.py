@@ -1,4 +1,4 @@
-"""Compiler pass that lets reconnaissance log the rows that a body holds in variables and never writes as read."""
+"""Compiler pass for reconnaissance: a row that the body binds to a variable but never writes is logged as read."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -9,8 +9,8 @@ from numba.core import ir
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
 
-from strads.bodies.analysis.held_rows import only_read_rows
-from strads.bodies.inserted_calls import call_of
+from strads.bodies.analysis.read_only_rows import only_read_rows
+from strads.bodies.passes.inserted_calls import call_of
 from strads.engine.views.recorded_rows import only_read_row_of
 
 

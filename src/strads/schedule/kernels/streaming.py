@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike, NDArray
 
-from strads.schedule.passes.prefetch import address
+from strads.schedule.kernels.prefetch import address
 
 LINE = 64  # bytes of a cache line
 

@@ -1,0 +1,1 @@
+"""Compiler passes that rewrite a body before Numba compiles it."""

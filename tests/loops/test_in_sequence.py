@@ -107,7 +107,7 @@ def test_a_first_call_does_not_wait_for_a_plan_that_takes_longer(monkeypatch):
     for _ in range(3):
         stats = async_for(n, body, x, plain, threads=2, order="sequential")
         assert np.array_equal(x.to_numpy(), expected)
-        found.append((stats.strategy, "a first call" in stats.plan.explain()))
+        found.append((stats.strategy, "this first call" in stats.plan.explain()))
     assert found == [("sequential", True), ("wavefront", False), ("wavefront", False)]
 
 
@@ -545,7 +545,7 @@ def test_a_first_call_makes_no_plan_that_would_take_many_times_as_long(runtime, 
     for _ in range(3):
         replay = [table.to_numpy(copy=True) for table in tables]
         stats = async_for(20000, level_out, *tables, record_order=True)
-        found.append("a first call" in stats.plan.explain())
+        found.append("this first call" in stats.plan.explain())
         for k in stats.order.tolist():
             level_out(k, *replay)
         assert np.array_equal(tables[2].to_numpy(), replay[2])

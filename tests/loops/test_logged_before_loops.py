@@ -5,6 +5,7 @@ import pytest
 from serial import run_or_refuse
 
 import strads
+from strads.bodies.passes.logged_before_loops import _Logs
 from strads.errors import BodyIndexError
 from strads.loops import program
 from strads.loops.arguments import bind_arguments
@@ -30,6 +31,19 @@ def by_field(k, pairs, W, H):
     r = pairs[k]
     for f in range(W.shape[1]):
         W[r.first, f] += H[r.second, f]
+
+
+def by_field_in_the_loop(k, pairs, W, H):
+    for f in range(W.shape[1]):
+        W[pairs[k].first, f] += H[pairs[k].second, f]
+
+
+def by_a_record_that_changes(k, pairs, W, H):
+    own = np.array([pairs[k].first, 0])
+    for f in range(W.shape[1]):
+        W[own[0], f] += 1
+        own[0] = (own[0] + 1) % W.shape[0]
+    H[0, 0] += 1
 
 
 def nested(k, pairs, W, H):
@@ -122,6 +136,8 @@ def with_an_array_like_a_row(k, pairs, W, H):
 BODIES = [
     by_element,
     by_field,
+    by_field_in_the_loop,
+    by_a_record_that_changes,
     nested,
     under_a_condition,
     left_early,
@@ -166,6 +182,42 @@ def test_the_records_are_those_of_each_access(body, monkeypatch):
     without_pass(monkeypatch)
     assert found == records_of(body, tables(body))
     assert run_or_refuse(TASKS, body, *tables(body), fastmath=False) is None
+
+
+def of_arrays(k, first, edges, W, H):
+    for f in range(W.shape[1]):
+        W[first[k], f] += H[edges[k, 1], f] * H[edges[0, 0], f]
+    H[first[k + 1], 0] += 1
+
+
+def of_arrays_without_iterations(k, first, edges, W, H):
+    for f in range(k - TASKS + 5):
+        W[first[k + 1000], f] += H[edges[k, 7], f]
+    H[first[k], 0] += 1
+
+
+def test_indices_from_arrays_are_computed_before_the_loop(monkeypatch):
+    pairs, W, H = tables(of_arrays)
+    first, edges = np.append(pairs.to_numpy()["first"], 3), np.random.default_rng(1).integers(0, ROWS, (TASKS, 2))
+    arguments = strads.dvector(first), strads.dvector(edges), W, H
+    logged = []
+    append = _Logs._log
+    monkeypatch.setattr(
+        _Logs, "_log", lambda self, *args, **options: logged.append(1) or append(self, *args, **options)
+    )
+    found = records_of(of_arrays, arguments)
+    assert len(logged) == 3
+    without_pass(monkeypatch)
+    assert found == records_of(of_arrays, arguments)
+    assert run_or_refuse(TASKS, of_arrays, *arguments, fastmath=False) is None
+
+
+def test_indices_from_arrays_that_are_too_short_are_not_read_in_vain():
+    pairs, W, H = tables(of_arrays)
+    arguments = strads.dvector(pairs.to_numpy()["first"]), strads.dvector(np.zeros((TASKS, 2), np.int64)), W, H
+    assert run_or_refuse(TASKS - 4, of_arrays_without_iterations, *arguments, fastmath=False) is None
+    with pytest.raises(BodyIndexError):
+        strads.async_for(TASKS, of_arrays_without_iterations, *arguments)
 
 
 def no_iteration(k, pairs, W, H):

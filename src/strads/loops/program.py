@@ -206,12 +206,10 @@ class LoopProgram:
 
     def _recorded_body(self, bound: BoundArguments, **options: Any) -> Any:
         """Return the compiled body for reconnaissance, or for fetching what a task touches."""
-        tables, logged = (
-            self.argument_roles.tables_of_rows(bound),
-            self.argument_roles.tables_of_rows(bound, MAX_AXES - 1),
-        )
+        of_rows = self.argument_roles.tables_of_rows
+        logged = of_rows(bound, MAX_AXES - 1), frozenset(bound.tables()) - self.facts.written
         return compile_function(
-            self.body, bound.float_dtype, records=True, tables=tables, logged=logged, **options, **_RECORDED
+            self.body, bound.float_dtype, records=True, tables=of_rows(bound), logged=logged, **options, **_RECORDED
         )
 
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:

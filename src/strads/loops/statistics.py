@@ -26,8 +26,8 @@ class LoopStatistics:
     compile_seconds, reconnaissance_seconds, planning_seconds, execution_seconds
         Its parts. The first three are 0 if an earlier call's results could be reused.
     copy_seconds
-        The part of `planning_seconds` spent on copying tables into the order of the finished plan; a rotation copies
-        the largest one while it is made.
+        The part of `planning_seconds` spent on copying tables into plan order after planning. (A rotation copies the
+        largest one while it plans, which is not included.)
     strategy
         How conflicts were avoided: see `Plan`.
     parallelism

@@ -51,7 +51,7 @@ Point = int | tuple[int, int]  # a block, or an edge between two
 class Bound:
     """A bound of an integer, if some sizes fit into others.
 
-    `at`: a number that it is at least; or what it is at most, minus some size.
+    `at`: of a lower bound, the bound; of an upper bound relative to a size, the bound minus the size (−1: below it).
     """
 
     at: int

@@ -20,10 +20,10 @@ Sources = frozenset[int]
 # ("largest", p, f)    the largest integer of a table, or of a field of its records, if none is negative
 # ("above", p, f)      one more than that
 # ("top", p, f)        one more than the largest integer, even if some are negative
-# ("capacity", p, f)   how many numbers from 0 on these integers can be
-# ("depth", p, f)      how many from -1 down
+# ("capacity", p, f)   one more than the largest integer of their dtype
+# ("depth", p, f)      minus the smallest integer of their dtype
 # ("plus", size, n)    a size and a constant
-# ("modulus", size)    what remainders of a division by a size are below, if that is positive
+# ("modulus", size)    exclusive upper bound of remainders of a division by a size, which is positive
 # where p is the position of an argument.
 Size = tuple[Any, ...]
 Fits = frozenset[tuple[Size, Size]]  # something succeeds if the first size of each pair is at most the second
@@ -72,12 +72,12 @@ MAX_BITS = 63
 
 @dataclass(frozen=True)
 class Magnitude:
-    """Why an integer is between -2^bits and 2^bits: it is computed from numbers in `0..SMALL - 1`.
+    """A bound of an integer, between -2^bits and 2^bits, if the `given` and `limits` are in `0..SMALL - 1`.
 
-    So computing it does not overflow.
+    Then computing it does not overflow.
     """
 
-    given: frozenset[Given] = frozenset()  # the numbers
+    given: frozenset[Given] = frozenset()  # numbers that it is computed from
     bits: int = 31  # at most `MAX_BITS`
     nonnegative: bool = True  # whether it is not negative
     limits: frozenset[Given] = frozenset()  # further numbers that limit only the bits, not the sign

@@ -1,7 +1,8 @@
 """Compiler pass that logs a row once, before a loop whose iterations all use elements of it, as in `W[i, f]` over f.
 
 Logged in each iteration, such accesses took most of the time of a reconnaissance, as nothing else is left of the loop.
-A loop without iterations logs the row nevertheless: records may have more rows than tasks touch.
+A loop without iterations logs the row nevertheless: records may have more rows than tasks touch. An index that the loop
+computes from what it does not change, as in `W[users[k], f]` or `W[r.user, f]`, is computed before it, too.
 """
 
 from collections.abc import Hashable
@@ -15,12 +16,20 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
 
 from strads.bodies.passes.inserted_calls import call_of
-from strads.engine.views.rows_logged_before import log_read, log_write, logged_item, set_logged_item
+from strads.engine.views.rows_logged_before import item_if_it_exists, log_read, log_write, logged_item, set_logged_item
 
 
 @cache
-def log_before_loops(body: CodeType, tables: frozenset[int]) -> type[FunctionPass]:
-    """Return the pass for a body and some of its arguments, numbered from 0 without the loop index."""
+def log_before_loops(body: CodeType, tables: frozenset[int], only_read: frozenset[int]) -> type[FunctionPass]:
+    """Return the pass for a body.
+
+    Parameters
+    ----------
+    body
+        Its code.
+    tables, only_read
+        Arguments whose rows are logged, and those that the loop does not write, numbered from 0 without the loop index.
+    """
 
     class LogBeforeLoops(FunctionPass):
         _name = "strads_log_before_loops"
@@ -29,7 +38,7 @@ def log_before_loops(body: CodeType, tables: frozenset[int]) -> type[FunctionPas
             super().__init__()
 
         def run_pass(self, state: Any) -> bool:
-            return state.func_id.func.__code__ == body and _Logs(state.func_ir, tables).move()
+            return state.func_id.func.__code__ == body and _Logs(state.func_ir, tables, only_read).move()
 
     return register_pass(mutates_CFG=False, analysis_only=False)(LogBeforeLoops)
 
@@ -37,8 +46,8 @@ def log_before_loops(body: CodeType, tables: frozenset[int]) -> type[FunctionPas
 class _Logs:
     """Moves the logging of rows out of the loops of one function."""
 
-    def __init__(self, function_ir: Any, tables: frozenset[int]):
-        self._function, self._blocks, self._tables = function_ir, function_ir.blocks, tables
+    def __init__(self, function_ir: Any, tables: frozenset[int], only_read: frozenset[int]):
+        self._function, self._blocks, self._tables, self._only_read = function_ir, function_ir.blocks, tables, only_read
         self._cfg = compute_cfg_from_blocks(self._blocks)
         self._dominators = self._cfg.dominators()
         self._loops = sorted(self._cfg.loops().values(), key=lambda loop: len(loop.body))  # inner before outer ones
@@ -82,8 +91,8 @@ class _Logs:
             table, index = statement.value.value, statement.value.index
         else:
             return None
-        argument, indices = (guard(get_definition, self._function, variable) for variable in (table, index))
-        if not (isinstance(argument, ir.Arg) and argument.index - 1 in self._tables):
+        indices = guard(get_definition, self._function, index)
+        if not self._is_argument(table, self._tables):
             return None
         if not (isinstance(indices, ir.Expr) and indices.op == "build_tuple" and len(indices.items) > 1):
             return None
@@ -115,23 +124,45 @@ class _Logs:
             return type(value).__name__, value.value
         if isinstance(value, ir.Var):
             return self._name(value, loop)
-        if isinstance(value, ir.Expr) and value.op == "getattr":
-            of = self._name(value.value, loop)
-            return None if of is None else (of, value.attr)
-        return None
+        if not isinstance(value, ir.Expr) or not self._is_fixed(value, loop):
+            return None
+        names = [self._name(operand, loop) for operand in value.list_vars()]
+        return None if None in names else (value.op, value.attr if value.op == "getattr" else "", *names)
+
+    def _is_fixed(self, value: Any, loop: Any) -> bool:
+        """Whether an expression has the same value whenever its operands have: it reads nothing that is written."""
+        if value.op == "getattr":  # of a record that is in a variable before the loop
+            record = guard(get_definition, self._function, value.value)
+            if not (isinstance(record, ir.Expr) and record.op == "getitem"):
+                return False
+            is_before = not any(label in loop.body for label, _ in self._assigned[value.value.name])
+            return is_before and self._is_argument(record.value, self._only_read)
+        return value.op == "build_tuple" or (value.op == "getitem" and self._is_argument(value.value, self._only_read))
+
+    def _is_argument(self, variable: Any, chosen: frozenset[int]) -> bool:
+        argument = guard(get_definition, self._function, variable)
+        return isinstance(argument, ir.Arg) and argument.index - 1 in chosen
 
     def _computed(self, variable: Any, loop: Any, block: Any, statements: list[Any]) -> Any:
         """Append statements that compute a variable before a loop; returns the variable that has its value there."""
         assigned = self._assigned.get(variable.name, [])
         if not any(label in loop.body for label, _ in assigned):
             return variable
-        value = assigned[0][1]
+        value, loc = assigned[0][1], assigned[0][1].loc
         if isinstance(value, ir.Var):
             return self._computed(value, loop, block, statements)
         if isinstance(value, ir.Expr):
-            value = ir.Expr.getattr(self._computed(value.value, loop, block, statements), value.attr, value.loc)
-        target = block.scope.redefine("$strads_row_index", value.loc)
-        statements.append(ir.Assign(value, target, value.loc))
+            operands = [self._computed(operand, loop, block, statements) for operand in value.list_vars()]
+            if value.op == "getitem":
+                statements += call_of(item_if_it_exists, tuple(operands), block, loc)
+                return statements[-1].target
+            value = (
+                ir.Expr.getattr(*operands, value.attr, loc)
+                if value.op == "getattr"
+                else ir.Expr.build_tuple(operands, loc)
+            )
+        target = block.scope.redefine("$strads_row_index", loc)
+        statements.append(ir.Assign(value, target, loc))
         return target
 
 

@@ -11,6 +11,8 @@ from strads.engine.views.kinds import RECORDING, GhostType
 from strads.engine.views.recorded_rows import ghost_getitem, log_once, scratch_getitem
 from strads.engine.views.types import INNER
 
+_NO_ROW = np.iinfo(np.int64).max
+
 
 def log_read(view: Any, index: Any) -> None:
     """Log that the row `view[index]` is read, if it exists."""
@@ -30,6 +32,32 @@ def logged_item(view: Any, index: Any) -> Any:
 def set_logged_item(view: Any, index: Any, value: Any) -> None:
     """`view[index] = value`, given several indices, of a row that has been logged."""
     raise NotImplementedError("for compiled code only")
+
+
+def item_if_it_exists(data: Any, index: Any) -> Any:
+    """`data[index]`, of what a loop only reads; any number if it does not exist: then the loop has no iterations."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(item_if_it_exists, jit_options=INNER)
+def _compiled_item_if_it_exists(data, index):  # type: ignore[no-untyped-def]
+    is_number = isinstance(data, types.Array) and isinstance(data.dtype, types.Integer)
+    if is_number and data.ndim == 1 and isinstance(index, types.Integer):
+
+        def item(data, index):  # type: ignore[no-untyped-def]
+            return np.int64(data[index]) if -len(data) <= index and index < len(data) else np.int64(_NO_ROW)
+
+        return item
+    is_pair = isinstance(index, types.BaseTuple) and all(isinstance(each, types.Integer) for each in index)
+    if is_number and data.ndim == 2 and is_pair and len(index) == 2:
+
+        def item_of_row(data, index):  # type: ignore[no-untyped-def]
+            rows, columns = data.shape
+            is_row, is_column = -rows <= index[0] and index[0] < rows, -columns <= index[1] and index[1] < columns
+            return np.int64(data[index[0], index[1]]) if is_row and is_column else np.int64(_NO_ROW)
+
+        return item_of_row
+    return lambda data, index: item_of(data, index)
 
 
 def _is_logged(view: Any, index: Any) -> bool:

@@ -38,15 +38,15 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     start = time.perf_counter()
     tasks = NodeTasks.of(node, spec, arguments, spec.options.team)
     counters = able_counters(spec, tasks)
-    apart = replace(spec, counters=counters)
+    with_copies = replace(spec, counters=counters)
     if copies_are_best(counters, tasks):
-        return _prepare(node, apart, arguments, start)
+        return _prepare(node, with_copies, arguments, start)
     facts = _prepare(node, spec, arguments, start, counters)
     alone = facts is not None and facts.plan.strategy in ("sequential", "wavefront") and not facts.planning_is_deferred
     if not (counters and any(node.comm.allgather(alone)) and counters_are_the_bottleneck(counters, tasks, facts)):
         return facts
     first: NodeLoop = node.store[spec.name]
-    final = _prepare(node, apart, arguments, time.perf_counter())
+    final = _prepare(node, with_copies, arguments, time.perf_counter())
     if any(node.comm.allgather(final is not None and final.plan.strategy == "sequential")):
         node.store[spec.name] = first  # copies of the counters would only add a barrier
         if final is None or facts is None:

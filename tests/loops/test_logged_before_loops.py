@@ -46,6 +46,16 @@ def by_a_record_that_changes(k, pairs, W, H):
     H[0, 0] += 1
 
 
+def by_row(k, pairs, W, H):
+    i, j = pairs[k].first, pairs[k].second
+    for f in range(W.shape[1]):
+        W[i][f] += H[j][f]
+    for f in range(W.shape[1]):
+        row = W[j]
+        if row[f] > 0:
+            H[i, f] += 1
+
+
 def nested(k, pairs, W, H):
     i, j = pairs[k].first, pairs[k].second
     for f in range(W.shape[1]):
@@ -136,6 +146,7 @@ def with_an_array_like_a_row(k, pairs, W, H):
 BODIES = [
     by_element,
     by_field,
+    by_row,
     by_field_in_the_loop,
     by_a_record_that_changes,
     nested,

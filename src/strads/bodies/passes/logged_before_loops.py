@@ -15,6 +15,7 @@ from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
 
+from strads.bodies.analysis.read_only_rows import only_read_rows
 from strads.bodies.passes.inserted_calls import call_of
 from strads.engine.views.rows_logged_before import item_if_it_exists, log_read, log_write, logged_item, set_logged_item
 
@@ -50,6 +51,7 @@ class _Logs:
         self._function, self._blocks, self._tables, self._only_read = function_ir, function_ir.blocks, tables, only_read
         self._cfg = compute_cfg_from_blocks(self._blocks)
         self._dominators = self._cfg.dominators()
+        self._only_read_rows = only_read_rows(self._blocks)
         self._loops = sorted(self._cfg.loops().values(), key=lambda loop: len(loop.body))  # inner before outer ones
         self._assigned: dict[str, list[tuple[int, Any]]] = {}  # variable → block and value of each assignment
         for label, block in self._blocks.items():
@@ -62,14 +64,14 @@ class _Logs:
         moved: dict[tuple[int, str, Hashable], tuple[Any, Any, Any, bool]] = {}
         for label, block in self._blocks.items():
             statements = []
-            for statement in block.body:
+            for number, statement in enumerate(block.body):
                 found = self._movable(label, statement)
                 if found is None:
                     statements.append(statement)
                     continue
                 table, index, loop = found
                 key = next(iter(loop.entries)), table.name, self._name(index, loop)
-                writes = isinstance(statement, ir.SetItem)
+                writes = isinstance(statement, ir.SetItem) or self._holds_written_row(statement, label, number)
                 moved[key] = table, index, loop, writes or (key in moved and moved[key][-1])
                 statements += _unlogged(block, statement)
             block.body = statements
@@ -84,20 +86,30 @@ class _Logs:
         block.body = [*statements, last]
 
     def _movable(self, label: int, statement: Any) -> tuple[Any, Any, Any] | None:
-        """Return table, row index and loop of an access `T[i, j]` that can be logged before that loop."""
+        """Return table, row index and loop of an access `T[i, j]` or `T[i]` that can be logged before that loop."""
         if isinstance(statement, ir.SetItem):
             table, index = statement.target, statement.index
         elif isinstance(statement, ir.Assign) and getattr(statement.value, "op", None) == "getitem":
             table, index = statement.value.value, statement.value.index
         else:
             return None
-        indices = guard(get_definition, self._function, index)
         if not self._is_argument(table, self._tables):
             return None
-        if not (isinstance(indices, ir.Expr) and indices.op == "build_tuple" and len(indices.items) > 1):
+        indices = self._indices(index)
+        if len(indices) == 1 and isinstance(statement, ir.SetItem):
             return None
-        loop = self._outermost_loop(label, indices.items[0])
-        return None if loop is None else (table, indices.items[0], loop)
+        loop = self._outermost_loop(label, indices[0])
+        return None if loop is None else (table, indices[0], loop)
+
+    def _indices(self, index: Any) -> list[Any]:
+        """Return the variables of an index: several for `T[i, j]`."""
+        indices = guard(get_definition, self._function, index)
+        is_tuple = isinstance(indices, ir.Expr) and indices.op == "build_tuple" and len(indices.items) > 0
+        return indices.items if is_tuple else [index]
+
+    def _holds_written_row(self, statement: Any, label: int, number: int) -> bool:
+        """Whether an access is `row = T[i]`, and the row is written, maybe by another name."""
+        return len(self._indices(statement.value.index)) == 1 and (label, number) not in self._only_read_rows
 
     def _outermost_loop(self, label: int, index: Any) -> Any:
         """Return the outermost loop with a block that all its iterations run, and with one value of an index."""

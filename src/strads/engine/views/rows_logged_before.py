@@ -25,7 +25,7 @@ def log_write(view: Any, index: Any) -> None:
 
 
 def logged_item(view: Any, index: Any) -> Any:
-    """`view[index]`, given several indices, of a row that has been logged."""
+    """`view[index]`, given one index or several, of a row that has been logged."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -105,8 +105,12 @@ def _compiled_row(view, index):  # type: ignore[no-untyped-def]
 
 @overload(logged_item, jit_options=INNER)
 def _compiled_logged_item(view, index):  # type: ignore[no-untyped-def]
+    if not isinstance(index, types.BaseTuple):
+        return (lambda view, index: _row(view, index)) if _is_logged(view, index) else lambda view, index: view[index]
     if not _is_logged(view, index[0]):
         return lambda view, index: view[index]
+    if len(index) == 1:
+        return lambda view, index: _row(view, index[0])
     if len(index) == 2:
         return lambda view, index: item_of(_row(view, index[0]), index[1])
     if isinstance(view, GhostType):  # whose items are those of `item_of`, which must not call itself

@@ -11,6 +11,7 @@ from strads import async_for
 from strads.loops import program
 from strads.loops.arguments import bind_arguments
 from strads.loops.indices import LoopIndices
+from strads.loops.on_nodes import first_look
 from strads.loops.python_mode import record_few
 from strads.schedule.loop_sample import SHORT
 
@@ -132,3 +133,50 @@ def test_a_look_writes_nothing_and_leaves_the_tracer(monkeypatch):
     np.testing.assert_array_equal(bound.tables()[2].dense, 0)
     middle = (2 * 20 + 1) * TASKS // 128
     assert (0, who[middle]) in records.of_task(20)
+
+
+def hash_of_index(k, who, people, sums):
+    h = k + 3
+    for _ in range(len(sums) // 46):
+        h = h * h + 1  # which Python's integers would never end to compute
+    sums[people[h & 1023, 0]] += k
+    people[who[k], 1] += 1
+
+
+def test_integers_of_a_look_wrap_around():
+    who, people, sums = problem(by_owner)
+    tables = list(map(strads.dvector, (who, people, sums)))
+    for _ in range(3):
+        stats = async_for(TASKS, hash_of_index, *tables, record_order=True)
+    expected, plain = [array.copy() for array in (who, people, sums)], njit(hash_of_index)
+    for _ in range(3):
+        for k in stats.order:
+            plain(k, *expected)
+    np.testing.assert_array_equal(tables[2].to_numpy(), expected[2])
+
+
+def test_a_look_that_is_interrupted_after_the_run_undoes_it(monkeypatch):
+    tables, count = list(map(strads.dvector, problem(by_owner))), strads.accumulator(0)
+
+    def counted(k, who, people, sums, count):
+        i = who[k]
+        people[i, 1] += 1
+        sums[people[i, 0]] += k
+        count.add(1)
+
+    async_for(TASKS, counted, *tables, count)
+    before, looks = [table.to_numpy().copy() for table in tables], []
+
+    def interrupted(*arguments):
+        looks.append(1)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+        return record_few(*arguments)
+
+    monkeypatch.setattr(first_look, "record_few", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        async_for(TASKS, counted, *tables, count)
+    assert len(looks) == 2
+    assert count.value == TASKS
+    for table, values in zip(tables, before, strict=True):
+        np.testing.assert_array_equal(table.to_numpy(), values)

@@ -35,7 +35,7 @@ def compile_function(
     records: bool = False,
     outcomes: Outcomes = MappingProxyType({}),
     tables: frozenset[int] = frozenset(),
-    logged: tuple[frozenset[int], frozenset[int]] | None = None,
+    logged: tuple[tuple[tuple[int, int], ...], frozenset[int]] | None = None,
     unsigned: frozenset[Variable] = frozenset(),
     checked: frozenset[Variable] = frozenset(),
     **options: Any,
@@ -58,8 +58,8 @@ def compile_function(
         Arguments, numbered from 0 without the loop index, of which rows that the function only reads are logged as
         read.
     logged
-        Arguments of which rows are logged before the loops that use elements of them, and arguments that the loop does
-        not write.
+        Arguments of which rows are logged before the loops that use elements of them, with their number of axes, and
+        arguments that the loop does not write.
     unsigned, checked
         Variables that are not negative where they are used as indices, and those that may not exist: see
         `convert_indices`.
@@ -81,7 +81,7 @@ def compile_function(
         passes.append(SingleLiterals)
     if options.get("fastmath"):
         passes.append(PowersOfConstants)
-    if logged:  # the last pass runs first: others insert what it does not know
+    if logged is not None:  # the last pass runs first: others insert what it does not know
         passes.append(log_before_loops(plain_function(function).__code__, *logged))
     options["pipeline_class"] = _compiler_with(tuple(passes))
     return dispatcher_of(function, check=check_names, **INLINED, **options)

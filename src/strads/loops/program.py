@@ -206,8 +206,10 @@ class LoopProgram:
 
     def _recorded_body(self, bound: BoundArguments, **options: Any) -> Any:
         """Return the compiled body for reconnaissance, or for fetching what a task touches."""
-        of_rows = self.argument_roles.tables_of_rows
-        logged = of_rows(bound, MAX_AXES - 1), frozenset(bound.tables()) - self.facts.written
+        of_rows, tables = self.argument_roles.tables_of_rows, bound.tables()
+        kinds = {position: tables[position].kind for position in sorted(of_rows(bound, MAX_AXES - 1))}
+        depths = tuple((position, kind.depth) for position, kind in kinds.items() if not kind.fields)
+        logged = depths, frozenset(tables) - self.facts.written
         return compile_function(
             self.body, bound.float_dtype, records=True, tables=of_rows(bound), logged=logged, **options, **_RECORDED
         )

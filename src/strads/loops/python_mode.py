@@ -5,6 +5,8 @@ traceback gives the line. And they show what rows a few tasks touch, in less tim
 """
 
 import sys
+import time
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -35,6 +37,7 @@ from strads.schedule.records.pools import Pools
 from strads.user_code.source_location import innermost_user_line
 
 _LOOKED_AT, _FEWEST, _MAX_LINES = 64, 8, 400_000  # tasks, and lines of Python that they execute together
+_MAX_SECONDS = 0.5  # for lines that take much longer than usual
 
 
 def _arguments(
@@ -147,17 +150,17 @@ def record_few(
 ) -> AccessRecords | None:
     """Record a few tasks from all over a loop, each on private copies of rows; a row counts as written if it changes.
 
-    None if one of them fails, or if they execute many lines.
+    None if one of them fails, or if they take long. Integers are those of NumPy, which wrap around as compiled ones do.
     """
     arguments, beginning = _arguments(bound, argument_roles.table_of, private=True)
-    function, count = plain_function(body), min(_LOOKED_AT, len(indices))
+    function, count = _with_fixed_integers(plain_function(body)), min(_LOOKED_AT, len(indices))
     tags, rows, offsets = list[int](), list[int](), [0]
     try:
-        with np.errstate(all="ignore"), _limited(_MAX_LINES):
+        with np.errstate(all="ignore"), _limited(_MAX_LINES, _MAX_SECONDS):
             for number in range(count):
                 task = CheckedTask(indices[(2 * number + 1) * len(indices) // (2 * count)], None)
                 _begin(beginning, task)
-                function(task.index, *arguments)
+                function(np.int64(task.index), *arguments)
                 changed = {
                     access for table in beginning if isinstance(table, CheckedTable) for access in table.changed()
                 }
@@ -174,14 +177,30 @@ def record_few(
     return SparseRecords(shapes, np.array(offsets, np.int64), np.array(rows, np.int64), np.array(tags, np.uint8))
 
 
+def _with_fixed_integers(function: types.FunctionType) -> types.FunctionType:
+    """Return a function with integers of 64 bits in place of its literal ones."""
+    literals = (np.int64(c) if type(c) is int and _fits(c) else c for c in function.__code__.co_consts)
+    code = function.__code__.replace(co_consts=tuple(literals))
+    return types.FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+
+
+def _fits(number: int) -> bool:
+    return np.iinfo(np.int64).min <= number <= np.iinfo(np.int64).max
+
+
 @contextmanager
-def _limited(lines: int) -> Iterator[None]:
-    """Raise `_TooLong` in Python code that executes more lines: a count, unlike time, is the same everywhere."""
-    left, before = [lines], sys.gettrace()
+def _limited(lines: int, seconds: float) -> Iterator[None]:
+    """Raise `_TooLong` in Python code that executes more lines: a count, unlike time, is the same everywhere.
+
+    So is what follows from it. Only lines that take extremely long are stopped by the clock.
+    """
+    left, before, end = [lines], sys.gettrace(), time.perf_counter() + seconds
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
         left[0] -= event == "line"
-        if left[0] < 0:
+        if left[0] < 0 or time.perf_counter() > end:
             raise _TooLong
         return trace
 

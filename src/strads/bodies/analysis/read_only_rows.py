@@ -77,12 +77,13 @@ def _passed_by(expression: Any, definitions: Mapping[str, list[Any]]) -> set[str
         return set()
     if expression.op in _ITEM:
         index = expression.index if expression.op == "getitem" else expression.index_var
-        return set() if index is not None and _is_number(index.name, definitions, set()) else {expression.value.name}
+        return set() if index is not None and is_number(index.name, definitions) else {expression.value.name}
     return set()
 
 
-def _is_number(name: str, definitions: Mapping[str, list[Any]], seen: set[str]) -> bool:
-    """Whether a variable is certainly not a slice."""
+def is_number(name: str, definitions: Mapping[str, list[Any]], seen: set[str] | None = None) -> bool:
+    """Whether a variable is certainly not a slice, given the values that are assigned to each variable."""
+    seen = set() if seen is None else seen
     if name in seen:
         return True
     seen.add(name)
@@ -94,11 +95,11 @@ def _is_numeric(value: Any, definitions: Mapping[str, list[Any]], seen: set[str]
     if isinstance(value, ir.Const):
         return isinstance(value.value, int)
     if isinstance(value, ir.Var):
-        return _is_number(value.name, definitions, seen)
+        return is_number(value.name, definitions, seen)
     if not isinstance(value, ir.Expr):
         return False
     if value.op in _PASSING:
-        return all(_is_number(name, definitions, seen) for name in _names(value.list_vars()))
+        return all(is_number(name, definitions, seen) for name in _names(value.list_vars()))
     if value.op == "call":
         return _is_call_of(value, (len, int, min, max, abs), definitions)
     if value.op in ("pair_first", "iternext", "getiter"):

@@ -144,7 +144,7 @@ class CheckedTable(NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         self._require_readonly("as a whole")
-        return np.array(self._data, dtype=dtype)
+        return np.array(self._data, dtype=dtype) if copy else np.asarray(self._frozen(self._data), dtype=dtype)
 
     def __iter__(self) -> Iterator[Any]:
         self._require_readonly("as a whole")

@@ -14,18 +14,18 @@ from strads.engine.views.types import INNER
 _NO_ROW = np.iinfo(np.int64).max
 
 
-def log_read(view: Any, index: Any) -> None:
-    """Log that the row `view[index]` is read, if it exists."""
+def log_read(iterations: Any, view: Any, index: Any) -> None:
+    """Log that the row `view[index]` is read, if it exists, and if there are any iterations."""
     raise NotImplementedError("for compiled code only")
 
 
-def log_write(view: Any, index: Any) -> None:
-    """Log that the row `view[index]` is written, if it exists."""
+def log_write(iterations: Any, view: Any, index: Any) -> None:
+    """Log that the row `view[index]` is written, if it exists, and if there are any iterations."""
     raise NotImplementedError("for compiled code only")
 
 
 def logged_item(view: Any, index: Any) -> Any:
-    """`view[index]`, given one index or several, of a row that has been logged."""
+    """`view[index]`, a number of a row that has been logged."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -35,7 +35,7 @@ def set_logged_item(view: Any, index: Any, value: Any) -> None:
 
 
 def item_if_it_exists(data: Any, index: Any) -> Any:
-    """`data[index]`, of what a loop only reads; any number if it does not exist: then the loop has no iterations."""
+    """`data[index]`, of what a loop only reads; no row's number if it does not exist: then no iteration uses it."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -67,18 +67,18 @@ def _is_logged(view: Any, index: Any) -> bool:
 
 def _define_log(function: Any, write: int) -> None:
     @overload(function, jit_options=INNER)
-    def _compiled(view, index):  # type: ignore[no-untyped-def]
+    def _compiled(iterations, view, index):  # type: ignore[no-untyped-def]
         if not _is_logged(view, index):
-            return lambda view, index: None
+            return lambda iterations, view, index: None
 
-        def log_if_it_exists(view, index):  # type: ignore[no-untyped-def]
+        def log_if_used(iterations, view, index):  # type: ignore[no-untyped-def]
             position, rows = np.int64(index), len(view)
             if position < 0:
                 position += rows
-            if 0 <= position < rows:
+            if len(iterations) > 0 and position >= 0 and position < rows:
                 log_once(view, position, write)  # type: ignore[arg-type]
 
-        return log_if_it_exists
+        return log_if_used
 
 
 _define_log(log_read, 0)
@@ -105,12 +105,8 @@ def _compiled_row(view, index):  # type: ignore[no-untyped-def]
 
 @overload(logged_item, jit_options=INNER)
 def _compiled_logged_item(view, index):  # type: ignore[no-untyped-def]
-    if not isinstance(index, types.BaseTuple):
-        return (lambda view, index: _row(view, index)) if _is_logged(view, index) else lambda view, index: view[index]
     if not _is_logged(view, index[0]):
         return lambda view, index: view[index]
-    if len(index) == 1:
-        return lambda view, index: _row(view, index[0])
     if len(index) == 2:
         return lambda view, index: item_of(_row(view, index[0]), index[1])
     if isinstance(view, GhostType):  # whose items are those of `item_of`, which must not call itself

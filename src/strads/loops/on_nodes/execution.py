@@ -68,6 +68,8 @@ def run(
     limits = call.program.lasting_limits(call.bound)
     execution, traffic = call.execute(record_order)
     stays = reason_to_stay(before, look(call.tasks)[0]) if loop.samples_rows else ""
+    if node.size == 1:
+        loop.before = None  # with several nodes, another may still fail
     statistics = NodeStatistics(
         node.rank,
         node.comm.hosts[node.rank],
@@ -194,7 +196,9 @@ class _Call:
         node, loop, comm = self.node, self.loop, self.node.comm
         is_recorded = loop.checking is not Checking.ALL
         certain = self.program.is_certain(self.bound) if is_recorded else self.program.is_proved(self.bound)
-        loop.before = None if certain else _snapshot(self.bound, self.program, self.tasks.shards)
+        # A second look after the run may be interrupted: then the run is undone, too.
+        keeps = loop.samples_rows or not certain
+        loop.before = _snapshot(self.bound, self.program, self.tasks.shards) if keeps else None
         transfers = None
         if self.node.size > 1 or self.replicas:
             replicas = list(self.replicas.values())
@@ -230,8 +234,6 @@ class _Call:
         for position in self.program.facts.written & self.tasks.shards.keys():
             self.tasks.shards[position].is_complete = self.bound.same[position] in self.replicas
         loop.seconds = execution.seconds
-        if node.size == 1:
-            loop.before = None  # with several nodes, another may still fail
         return execution, comm.traffic.since(traffic)
 
     def _find_cause(self, loop: NodeLoop) -> None:

@@ -51,6 +51,7 @@ class Statements(Expressions):
             self.zipped: 0.5 * (len(scope.arrays) > 1),
             self.guarded: 1.5 * bool(self._vectors()),
             self.best: 0.7 * bool(self._vectors()),
+            self.elements: 3 * few * bool(self._tables_of_rows()) * steady,
         }
         return self.pick(made)()
 
@@ -172,6 +173,43 @@ class Statements(Expressions):
         lines = [f"{name} = {a.name}[{row}]"]
         index = self.facts.fresh("j")
         return [*lines, f"for {index} in range(len({name})):", "    " + self.assignment(f"{name}[{index}]", a.is_float)]
+
+    def _tables_of_rows(self) -> list[Arg]:
+        return [a for a in self.args if a.role == "written" and a.kind in ("mat", "cube")]
+
+    def elements(self) -> Lines:
+        """`for f in …: W[i, f] …`: row and table by their own or other names, in parts, until the loop is left."""
+        a, rng = self.rng.choice(self._tables_of_rows()), self.rng
+        row, f, before, first, inner = self.chosen(a), self.facts.fresh("f"), [], [], []
+        table = a.name
+        if self.chance(0.5):
+            name = self.facts.fresh("i")
+            before, row = [f"{name} = {row}"], name
+            if self.chance(0.3):  # the row of a tuple that was made before
+                row, other = f"{name}", self.facts.fresh("t")
+                before += [f"{other} = ({name}, 0)", f"{name} = {self.chosen(a)}"]
+                inner = [self.assignment(f"{a.name}[{other}]", a.is_float)] if a.kind == "mat" else []
+        if self.chance(0.2):
+            table = self.facts.fresh("m")
+            rng.choice([before, first]).append(f"{table} = {a.name}")
+        scope = self.scope.nested(in_loop=True)
+        scope.ints.append(Num(f, False, 3))
+        size = f"{a.name}.shape[{2 if a.kind == 'cube' else 1}]"
+        span = size if self.chance(0.6) else f"min({self.int_(1).text} % 4, {size})"
+        part = f"{row}, {rng.choice('01')}" if a.kind == "cube" else row
+        cell = f"{table}[{part}, {f}]"
+        ways = [lambda: [self.assignment(cell, a.is_float)]]
+        ways.append(lambda: [f"{cell} += {self.small(a.is_float).text} if {self.condition().text} else 1"])
+        if a.kind == "mat":
+            w = self.facts.fresh("w")
+            ways.append(lambda: [f"{w} = {table}[{row}, {f}:]", self.assignment(f"{w}[0]", a.is_float)])
+        ways.append(lambda: [f"if {self.condition().text}:", "    " + self.assignment(cell, a.is_float)])
+        for _ in range(rng.choice([1, 1, 2])):
+            inner += self._in(scope, rng.choice(ways))
+        if self.chance(0.2):
+            leave = [f"if {self._in(scope, self.condition).text}:", "    break"]
+            inner = rng.choice([[*leave, *inner], [*inner, *leave]])
+        return [*before, f"for {f} in range({span}):", *indented([*first, *inner])]
 
     def _lists(self) -> list[tuple[Arg, Arg]]:
         """Ragged rows of row numbers, and the written tables of numbers that they are of."""

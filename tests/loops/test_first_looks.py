@@ -8,7 +8,7 @@ from numba import njit
 
 import strads
 from strads import async_for
-from strads.loops import program
+from strads.loops import program, python_mode
 from strads.loops.arguments import bind_arguments
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes import first_look
@@ -177,3 +177,24 @@ def test_a_look_that_is_interrupted_after_the_run_undoes_it(monkeypatch):
     assert count.value == TASKS
     for table, values in zip(tables, before, strict=True):
         np.testing.assert_array_equal(table.to_numpy(), values)
+
+
+def test_a_look_that_ends_early_leaves_the_tracer(monkeypatch):
+    who, people, sums = problem(by_owner)
+    bound = bind_arguments(by_owner, tuple(map(strads.dvector, (who, people, sums))))
+    roles = program.LoopProgram(by_owner, bound, fastmath=True).argument_roles
+
+    def tracer(frame, event, argument):
+        return tracer
+
+    before, found = sys.gettrace(), set()
+    try:
+        for lines in [*range(20), *range(5000, 6000, 7)]:
+            monkeypatch.setattr(python_mode, "_MAX_LINES", lines)
+            sys.settrace(tracer)
+            records = record_few(by_owner, bound, roles, LoopIndices.of(TASKS))
+            assert sys.gettrace() is tracer
+            found.add(records is None)
+    finally:
+        sys.settrace(before)
+    assert True in found

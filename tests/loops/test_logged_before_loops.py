@@ -256,6 +256,12 @@ def tables(body):
     return strads.dvector(pairs), *(strads.dvector(random.random(shape)) for _ in range(2))
 
 
+@pytest.fixture(autouse=True)
+def compiled_anew(monkeypatch):
+    """Code on disk would be that of the other way to compile it."""
+    monkeypatch.setattr(LoopProgram, "_keep_on_disk", lambda *arguments: None)
+
+
 def without_pass(monkeypatch):
     original = program.compile_function
     monkeypatch.setattr(program, "compile_function", lambda *a, logged=None, **options: original(*a, **options))

@@ -4,11 +4,11 @@ The same tables also explain a failed reconnaissance: the task is run again on p
 traceback gives the line. And they show what rows a few tasks touch, in less time than a recorder takes to compile.
 """
 
+import contextlib
 import sys
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -190,7 +190,7 @@ def _fits(number: int) -> bool:
     return np.iinfo(np.int64).min <= number <= np.iinfo(np.int64).max
 
 
-@contextmanager
+@contextlib.contextmanager
 def _limited(lines: int, seconds: float) -> Iterator[None]:
     """Raise `_TooLong` in Python code that executes more lines: a count, unlike time, is the same everywhere.
 
@@ -199,6 +199,8 @@ def _limited(lines: int, seconds: float) -> Iterator[None]:
     left, before, end = [lines], sys.gettrace(), time.perf_counter() + seconds
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename in (__file__, contextlib.__file__):  # which sets the tracer back
+            return None
         left[0] -= event == "line"
         if left[0] < 0 or time.perf_counter() > end:
             raise _TooLong

@@ -18,6 +18,7 @@ from strads.schedule.strategies.precedence import Precedence, chain, parallelism
 from strads.schedule.strategies.problem import Problem
 
 BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per table, by the number of tables
+BLOCKS_BESIDE_PRIVATE = 16  # blocks per table of one or two, if tasks also touch tables without conflicts
 MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many blocks of three tables
 MAX_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH_OF_GRID = 2.0  # parallelism with which no other strategy is considered
@@ -224,6 +225,8 @@ def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
     largest = int(MAX_KEYS ** (1 / k) + 1e-9)
     if k == max(BLOCKS):
         return min(largest, BLOCKS[k] * (2 if problem.tasks >= MANY_TASKS else 1))
+    if problem.found is not problem.written:  # each block tears apart neighbours in tables that tasks touch in turn
+        return min(largest, BLOCKS_BESIDE_PRIVATE)
     tables = [problem.tables[problem.column_tables[column]] for column in columns]
     cached = max(blocks_for_cache(table.rows * table.row_bytes, MAX_FOR_CACHE) for table in tables)
     return min(largest, max(BLOCKS[k], cached))

@@ -18,7 +18,7 @@ from strads.bodies.passes.index_checks import convert_indices
 from strads.bodies.passes.literals import SingleLiterals
 from strads.bodies.passes.logged_before_loops import log_before_loops
 from strads.bodies.passes.powers import PowersOfConstants
-from strads.bodies.passes.read_only_rows import held_rows_of
+from strads.bodies.passes.read_only_rows import log_as_read
 from strads.bodies.passes.stops_and_shapes import RecordingSafety, Safety, safety_with
 from strads.engine.runtime_library import provide
 from strads.engine.views.types import INLINED
@@ -74,7 +74,7 @@ def compile_function(
     if records:
         passes.append(ArraysLikeRows)
     if tables:
-        passes.append(held_rows_of(plain_function(function).__code__, tables))
+        passes.append(log_as_read(plain_function(function).__code__, tables))
     if unsigned or checked:
         passes.append(convert_indices(unsigned, checked))
     if float_dtype == np.float32:

@@ -122,14 +122,13 @@ class _Logs:
         is_element = len(indices.items) == self._depths[argument.index - 1] and all(
             is_number(each.name, self._values) for each in others
         )
+        if not (writes or is_element) or not self._runs_if_any(label, loop) or self._name(row, loop) is None:
+            return None
+        # Of a tuple that was built before the loop, the first item may have got another value since.
         is_built_here = any(
             value is indices and at in loop.body for values in self._assigned.values() for at, value in values
         )
-        if not (writes or is_element) or not is_built_here:
-            return None
-        if not self._runs_if_any(label, loop) or self._name(row, loop) is None:
-            return None
-        return _Moved(loop, argument.index - 1, row, writes)
+        return _Moved(loop, argument.index - 1, row, writes) if is_built_here else None
 
     def _runs_if_any(self, label: int, loop: Any) -> bool:
         """Whether a block runs if, and only if, a loop over a range has any iterations."""

@@ -15,11 +15,11 @@ from strads.engine.views.recorded_rows import only_read_row_of
 
 
 @cache
-def held_rows_of(body: CodeType, tables: frozenset[int]) -> type[FunctionPass]:
+def log_as_read(body: CodeType, tables: frozenset[int]) -> type[FunctionPass]:
     """Return the pass for a body and some of its arguments, numbered from 0 without the loop index."""
 
-    class HeldRows(FunctionPass):
-        _name = "strads_held_rows"
+    class LogAsRead(FunctionPass):
+        _name = "strads_log_as_read"
 
         def __init__(self) -> None:
             super().__init__()
@@ -34,7 +34,7 @@ def held_rows_of(body: CodeType, tables: frozenset[int]) -> type[FunctionPass]:
                 block.body = list(_with_reads(function_ir, block, found, tables))
             return bool(places)
 
-    return register_pass(mutates_CFG=False, analysis_only=False)(HeldRows)
+    return register_pass(mutates_CFG=False, analysis_only=False)(LogAsRead)
 
 
 def _with_reads(function_ir: Any, block: Any, places: set[int], tables: frozenset[int]) -> Iterator[Any]:

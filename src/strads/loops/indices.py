@@ -73,6 +73,11 @@ class LoopIndices:
         """Whether every index equals its position."""
         return self.is_range and self.start == 0 and self.step == 1
 
+    @property
+    def are_distinct_rows(self) -> bool:
+        """Whether they certainly select different rows of a table: none occurs twice, and none counts from the end."""
+        return self.is_range and self.bounds()[0] >= 0
+
     def bounds(self) -> tuple[int, int]:
         """Return the lowest and the highest index; (0, -1) if there are none."""
         if len(self) == 0:

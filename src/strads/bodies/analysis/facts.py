@@ -30,6 +30,8 @@ class BodyAnalysis:
         Tables that the body writes or may write.
     aligned
         Tables that it only reads, and only as A[k].
+    own_rows
+        Written tables (not relaxed) that it accesses only as A[k]: tasks of different indices share no row of them.
     segments
         Tables A that it only reads, and only as A[p] with p in the range P[k]:P[k + 1], or as that slice → P.
     offsets
@@ -112,6 +114,7 @@ class BodyAnalysis:
 
     written: frozenset[int]
     aligned: frozenset[int]
+    own_rows: frozenset[int]
     segments: Mapping[int, int]
     offsets: frozenset[int]
     by_element: frozenset[int]

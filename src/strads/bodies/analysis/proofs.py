@@ -99,6 +99,7 @@ class Proofs:
         return BodyAnalysis(
             written=frozenset(self.written),
             aligned=frozenset(self._only_read(unchecked, lambda access: access.by_loop_index)),
+            own_rows=frozenset(self._accessed(self.conflicting, lambda access: access.by_loop_index)),
             segments=segments,
             offsets=frozenset(self._offsets(unchecked, segments)),
             by_element=frozenset(self._by_element()),
@@ -241,12 +242,16 @@ class Proofs:
 
     def _only_read(self, unchecked: set[int], way: Callable[[Access], bool]) -> set[int]:
         """Return the tables that are only read, and only in the given way."""
+        return self._accessed(set(self.kinds) - self.written - unchecked, way)
+
+    def _accessed(self, tables: set[int], way: Callable[[Access], bool]) -> set[int]:
+        """Return those of the tables that are accessed, and only in the given way."""
         accesses: dict[int, list[Access]] = {}
         for access in self.effects.accesses:
             accesses.setdefault(access.argument, []).append(access)
         return {
             position
-            for position in set(self.kinds) - self.written - unchecked - self.effects.escapes
+            for position in tables - self.effects.escapes
             if position in accesses and all(map(way, accesses[position]))
         }
 

@@ -139,6 +139,7 @@ def _for_all_aliases(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         facts,
         written=all_with(facts.written),
         aligned=all_with(facts.aligned),
+        own_rows=all_with(facts.own_rows),
         segments={p: facts.segments[first] for p, first in enumerate(same) if first in facts.segments},
         offsets=all_with(facts.offsets),
         by_element=all_with(facts.by_element),

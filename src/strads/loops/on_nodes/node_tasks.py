@@ -80,6 +80,17 @@ class NodeTasks:
         """Shapes of the recorded tables."""
         return self.program.argument_roles.table_shapes(self.bound)
 
+    @property
+    def keep_to_own_rows(self) -> bool:
+        """Whether the body proves that no task fails, and that tasks share no row that one of them writes."""
+        facts, argument_roles = self.program.facts, self.program.argument_roles
+        return (
+            facts.own_rows.issuperset(argument_roles.table_of)
+            and self.indices.are_distinct_rows
+            and not (argument_roles.has_relaxed or argument_roles.with_role(Role.GUARDED))
+            and self.program.is_proved(self.bound)
+        )
+
     def reconnaissance(self, recorder: Recorder | None = None) -> Reconnaissance:
         """Return a reconnaissance of the tasks, with the fastest recorder unless another is given."""
         recorder = recorder or self.program.compile_recorder(self.bound, self.indices)

@@ -19,6 +19,7 @@ from strads.partition import even_bounds
 from strads.schedule.kernels.streaming import empty_lines
 from strads.schedule.loop_sample import SHORT, Loop, LoopSample, PlanningCost, records_outweigh
 from strads.schedule.plan import Plan
+from strads.schedule.planner import build_plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.flow_dependences import only_reads_earlier_results
 from strads.schedule.records.parts import nothing_recorded
@@ -129,6 +130,11 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
     is_local = node.size == 1 and not options.interpreted
     may_be_alone = is_local and options.strategy == "auto"
     in_order = options.order == "sequential"
+    if may_be_alone and not (spec.alone or spec.leaves_rows or whole.bound.sums_floats) and whole.keep_to_own_rows:
+        _, seconds = compiling(whole.program, lambda: None)  # only analysed
+        nothing = nothing_recorded(whole.tables, len(spec.indices))
+        plan = build_plan(nothing, threads=whole.team.size, strategy="independent")
+        return RecordingDecision(whole, {}, seconds, nothing, None, plan)
     if in_order and is_local and not bound.sums_floats:
         whole = _by_element(whole)
     program = whole.program

@@ -1,0 +1,145 @@
+"""Loops whose tasks provably keep to row k are planned without being recorded, and only those."""
+
+import numpy as np
+import pytest
+
+import strads
+from strads import async_for
+from strads.loops.on_nodes.node_tasks import NodeTasks
+
+TASKS = 500
+
+
+def smoothed(k, signal, result):
+    """A filter of one row; a result is read again."""
+    state = signal[k, 0]
+    for t in range(signal.shape[1]):
+        state = 0.9 * state + 0.1 * signal[k, t]
+        result[k, t] = state
+    for t in range(1, signal.shape[1]):
+        result[k, t] -= result[k, t - 1]
+
+
+def conditional(k, signal, result):
+    """Which elements are written depends on what the loop writes."""
+    row = result[k]
+    for t in range(signal.shape[1]):
+        if row[0] < 3:
+            row[0] += 1
+            row[t] = signal[k, t]
+
+
+def halved(k, signal, result):
+    k = k // 2
+    result[k, 0] = 0.5 * result[k, 0] + signal[k, 0]
+
+
+def from_before(k, signal, result):
+    if k > 0:
+        result[k, 0] = 0.5 * result[k - 1, 0] + signal[k, 0]
+
+
+def two_parts(k, signal, result):
+    result[k, 0] += signal[k, 0]
+    result[0, 1] = signal[k, 1]
+
+
+def in_plain_python(indices, body, arrays):
+    for k in indices:
+        body(k, *arrays)
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names the loops that have been recorded."""
+    found, reconnaissance = [], NodeTasks.reconnaissance
+
+    def noted(tasks, *args):
+        found.append(tasks.program.body.__name__)
+        return reconnaissance(tasks, *args)
+
+    monkeypatch.setattr(NodeTasks, "reconnaissance", noted)
+    return found
+
+
+def problem():
+    return [np.random.default_rng(0).normal(size=(TASKS, 8)), np.zeros((TASKS, 8))]
+
+
+@pytest.mark.parametrize("body", [smoothed, conditional])
+@pytest.mark.parametrize("indices", [range(TASKS), range(3, TASKS, 2), range(TASKS - 1, -1, -1)])
+@pytest.mark.parametrize("order", ["any", "sequential"])
+def test_own_rows_need_no_records(body, indices, order, recorded):
+    arrays = problem()
+    tables = [strads.dvector(array) for array in arrays]
+    for _ in range(2):
+        stats = async_for(indices, body, *tables, threads=2, order=order, fastmath=False)
+        in_plain_python(indices, body, arrays)
+        np.testing.assert_array_equal(tables[1].to_numpy(), arrays[1])
+    assert stats.strategy == "independent"
+    assert not recorded
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_plan_does_not_depend_on_the_threads(threads, recorded):
+    tables = [strads.dvector(array) for array in problem()]
+    stats = async_for(TASKS, smoothed, *tables, threads=threads)
+    assert (stats.strategy, stats.plan.jobs) == ("independent", 64)
+    assert not recorded
+
+
+@pytest.mark.parametrize(
+    ("body", "indices"),
+    [
+        (halved, range(TASKS)),
+        (from_before, range(TASKS)),
+        (two_parts, range(TASKS)),
+        (smoothed, [3, 4, 5, 3]),
+        (smoothed, range(-4, TASKS - 4)),
+    ],
+)
+def test_other_loops_are_recorded(body, indices, recorded):
+    arrays = problem()
+    tables = [strads.dvector(array) for array in arrays]
+    stats = async_for(indices, body, *tables, threads=2, fastmath=False, record_order=True)
+    in_plain_python(stats.order, body, arrays)
+    np.testing.assert_array_equal(tables[1].to_numpy(), arrays[1])
+    assert recorded
+
+
+def test_a_table_under_two_names_has_all_its_accesses(recorded):
+    array = np.arange(TASKS, dtype=float)
+    table = strads.dvector(array)
+
+    def chained(k, x, y):
+        if k > 0:
+            x[k] += y[k - 1]
+
+    async_for(TASKS, chained, table, table, threads=2, order="sequential")
+    in_plain_python(range(TASKS), chained, (array, array))
+    np.testing.assert_array_equal(table.to_numpy(), array)
+    assert recorded
+
+
+def test_rows_that_do_not_exist_are_an_error(recorded):
+    signal, result = problem()
+    tables = [strads.dvector(signal), strads.dvector(result[:-1])]
+    with pytest.raises(strads.BodyIndexError, match=str(TASKS - 1)):
+        async_for(TASKS, smoothed, *tables, threads=2)
+    assert not tables[1].to_numpy().any()
+    assert recorded
+
+
+def test_contents_that_prove_an_index_are_followed(recorded):
+    def looked_up(k, names, values, result):
+        result[k] += values[names[k]]
+
+    names, values = np.arange(TASKS)[::-1] % 10, np.arange(10.0)
+    tables = [strads.dvector(names), strads.dvector(values), strads.dvector.zeros(TASKS, "f8")]
+    async_for(TASKS, looked_up, *tables, threads=2)
+    np.testing.assert_array_equal(tables[2].to_numpy(), values[names])
+    assert not recorded
+    tables[0][7] = 10
+    with pytest.raises(strads.BodyIndexError, match="10"):
+        async_for(TASKS, looked_up, *tables, threads=2)
+    np.testing.assert_array_equal(tables[2].to_numpy(), values[names])

@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes: they share the package's bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all fuzz fuzz-loops fuzz-files replicas seeds peers crashes lint types clean
+.PHONY: demo test test-clusters test-all fuzz fuzz-loops fuzz-files replicas seeds peers crashes lint types clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,9 +17,13 @@ demo: $(VENV)/.installed
 	$(BIN)/strads demo
 
 # Most tests compile: two at a time. Those that start clusters come last, and find on disk what the others have compiled;
-# they mostly wait, and those of MPI and of Ray do not meet.
-test: lint types
+# they mostly wait, so types are checked meanwhile.
+test: lint
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --ignore tests/cluster
+	$(MAKE) --jobs 2 types test-clusters
+
+# Those of MPI and of Ray do not meet.
+test-clusters: $(VENV)/.installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/cluster
 
 # With the heavy tests too.

@@ -164,7 +164,7 @@ def test_a_body_that_needs_real_rows_is_known_too(twice: Twice) -> None:
 
 def test_a_body_with_what_has_no_name_is_not_kept(twice: Twice) -> None:
     for results in twice:
-        assert results["unnamed"][::2] == ([2.5] * 40, ["record", "worker"])
+        assert results["unnamed"][::2] == ([2.5] * 40, ["worker"])
 
 
 @pytest.mark.parametrize("name", ["calls itself", "calls itself with a value"])

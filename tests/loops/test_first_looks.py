@@ -198,3 +198,22 @@ def test_a_look_that_ends_early_leaves_the_tracer(monkeypatch):
     finally:
         sys.settrace(before)
     assert True in found
+
+
+def placed(k, keys, cursor, out):
+    out[cursor[keys[k]]] = k
+    cursor[keys[k]] += 1
+
+
+def test_rows_that_no_longer_exist_after_the_run_need_no_recorder(monkeypatch):
+    found = compiled_recorders(monkeypatch)
+    keys = np.random.default_rng(0).integers(0, 9, TASKS)
+    ends = np.cumsum(np.bincount(keys))
+    tables = strads.dvector(keys), strads.dvector(ends), strads.dvector.zeros(TASKS, "i8")
+    for _ in range(3):
+        tables[1][:] = np.append(0, ends[:-1])
+        stats = async_for(TASKS, placed, *tables, order="sequential")
+        np.testing.assert_array_equal(tables[2].to_numpy(), np.argsort(keys, kind="stable"))
+        np.testing.assert_array_equal(tables[1].to_numpy(), ends)
+    assert "a task has left the rows" in stats.plan.explain()
+    assert not found

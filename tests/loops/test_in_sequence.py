@@ -166,7 +166,7 @@ def wander(k, X, W):
 
 
 def test_a_loop_that_wanders_runs_in_its_order_from_then_on():
-    X, W = strads.dvector(np.arange(1000)), zeros(777, "i8")
+    X, W = strads.dvector(np.arange(1000)), zeros(777, "f8")
     for call in range(4):
         expected = sequential(wander, 1000, X, W)
         stats = async_for(1000, wander, X, W)

@@ -143,7 +143,7 @@ def by_length_of_part_of_a_row(k, X, W):
     "body", [by_length_of_a_slice, pytest.param(by_length_of_part_of_a_row, marks=pytest.mark.slow)]
 )
 def test_the_length_of_a_slice_with_a_changing_bound(body):
-    X, W = full((MANY, 4), 2, "i1"), zeros(MANY, "i8")
+    X, W = full((MANY, 4), 2, "i1"), zeros(MANY, "f8")
     async_for(MANY, body, X, W)
     assert (W.to_numpy() == 1).all()
     for call in range(1, 4):

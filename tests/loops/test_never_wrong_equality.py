@@ -77,7 +77,7 @@ LOCAL_ARRAYS = [
     ],
 )
 def test_local_arrays_carry_changing_values_to_a_row_number(body):
-    X, W = full(MANY, 3, "i8"), zeros(MANY, "i8")
+    X, W = full(MANY, 3, "i8"), zeros(MANY, "f8")
     async_for(MANY, body, X, W)  # X becomes 4: task k chooses row k
     assert (W.to_numpy() == 1).all()
     for call in range(1, 4):

@@ -1,4 +1,4 @@
-"""Loops whose tasks provably keep to row k are planned without being recorded, and only those."""
+"""Loops whose tasks provably keep to row k are planned without records, and only those."""
 
 import numpy as np
 import pytest
@@ -143,3 +143,67 @@ def test_contents_that_prove_an_index_are_followed(recorded):
     with pytest.raises(strads.BodyIndexError, match="10"):
         async_for(TASKS, looked_up, *tables, threads=2)
     np.testing.assert_array_equal(tables[2].to_numpy(), values[names])
+
+
+def reversed_parts(k, points, tours):
+    """Elements of a row are chosen by what it holds, and moved until none improves: not proved, but checked."""
+    tour = tours[k]
+    for i in range(len(tour) - 1):
+        j = i
+        while j >= 0 and points[tour[j]] > points[tour[j + 1]]:
+            tour[j], tour[j + 1] = tour[j + 1], tour[j]
+            j -= 1
+
+
+def unproved(k, sizes, values, result):
+    total = 0.0
+    for p in range(sizes[k]):
+        total += values[k, p]
+    result[k] = total
+
+
+def kmers(k, reads, counts, unknown):
+    code = 0
+    for letter in reads[k]:
+        if letter > 3:
+            unknown[k] += 1
+        code = (code * 4 + letter) & 0xFF
+        counts[code] += 1
+
+
+def test_records_of_many_accesses_to_own_rows_are_not_missed():
+    rng = np.random.default_rng(0)
+    points = rng.permutation(50)
+    tours = np.array([rng.permutation(50)[:40] for _ in range(TASKS)])
+    tables = strads.dvector(points), strads.dvector(tours)
+    stats = async_for(TASKS, reversed_parts, *tables, threads=2)
+    assert stats.strategy == "independent"
+    np.testing.assert_array_equal(tables[1].to_numpy(), tours[np.arange(TASKS)[:, None], np.argsort(points[tours])])
+
+
+def test_indices_that_are_not_proved_are_checked_beforehand():
+    sizes, values = np.arange(TASKS) % 10, np.ones((TASKS, 8))
+    tables = [strads.dvector(sizes), strads.dvector(values), strads.dvector.zeros(TASKS, "f8")]
+    with pytest.raises(strads.BodyIndexError, match="task 9"):
+        async_for(TASKS, unproved, *tables, threads=2)
+    assert not tables[2].to_numpy().any()
+    sizes %= 8
+    tables[0] = strads.dvector(sizes)
+    for _ in range(2):
+        stats = async_for(TASKS, unproved, *tables, threads=2)
+        assert stats.strategy == "independent"
+        np.testing.assert_array_equal(tables[2].to_numpy(), sizes)
+
+
+def test_counters_beside_own_rows_are_copied_without_records(recorded):
+    reads = np.random.default_rng(0).integers(0, 5, (TASKS, 30)).astype("u1")
+    counts, unknown = np.zeros(256, "i8"), np.zeros(TASKS, "i4")
+    tables = [strads.dvector(array) for array in (reads, counts, unknown)]
+    for _ in range(2):
+        stats = async_for(TASKS, kmers, *tables, threads=2)
+        in_plain_python(range(TASKS), kmers, (reads, counts, unknown))
+    np.testing.assert_array_equal(tables[1].to_numpy(), counts)
+    np.testing.assert_array_equal(tables[2].to_numpy(), unknown)
+    assert stats.strategy == "independent"
+    assert "integers are only added to counts" in stats.plan.explain()
+    assert not recorded

@@ -39,8 +39,8 @@ class dvector(Operators):
     ----------
     data : array-like, dvector or RaggedArray
         An ndarray of shape (rows, …) of any numeric or structured dtype; (nested) lists of numbers; a list of
-        sequences of unequal lengths, which makes *ragged* rows (`RaggedArray.from_rows` also makes ragged rows of
-        equal lengths). Fields of records must be numbers, bools or sub-arrays of them.
+        sequences of unequal lengths, which makes *ragged* rows (`strads.dds.RaggedArray.from_rows` also makes
+        ragged rows of equal lengths). Fields of records must be numbers, bools or sub-arrays of them.
     dtype : dtype-like, optional
         By default the dtype that NumPy gives `data`. Storage is always in native byte order.
     copy : bool, default True

@@ -8,6 +8,8 @@ from strads.engine.views.roles import Role
 from strads.loops.arguments import AccumulatorArgument, Argument, BoundArguments, RandomArgument, TableArgument
 from strads.schedule.records.access import TableShape
 
+_ELEMENT, _SCATTERED = 64, 512  # bytes of a row of which tasks access an element, or several: one cache line, or eight
+
 
 @dataclass(frozen=True)
 class ArgumentRoles:
@@ -23,8 +25,10 @@ class ArgumentRoles:
         Arguments for which elements are recorded rather than rows; with ghosts only.
     near
         Tables whose rows are drawn by `near`, or indexed by such rows → their group.
-    in_turn, scattered
-        Tables read as A[k] that determine rows of others; written ones of which tasks access scattered elements.
+    in_turn
+        Tables read as A[k] that determine rows of others.
+    most_used
+        Written tables of whose rows tasks access only some elements → bytes of a row that this is at most.
     """
 
     roles: tuple[Role, ...]
@@ -32,7 +36,7 @@ class ArgumentRoles:
     by_element: frozenset[int]
     near: Mapping[int, int]
     in_turn: tuple[int, ...]
-    scattered: frozenset[int]
+    most_used: Mapping[int, int]
     _reads_count_as_writes: frozenset[int]
 
     @classmethod
@@ -49,7 +53,8 @@ class ArgumentRoles:
         # A row that may be drawn has one owner at a time, even if tasks only read it.
         as_writes = facts.reads_count_as_writes | facts.volatile | facts.near.keys()
         in_turn = tuple(p for p, role in enumerate(roles) if role is Role.ALIGNED and p in facts.deciding)
-        return cls(roles, table_of, elements, facts.near, in_turn, facts.scattered, as_writes)
+        most_used = dict.fromkeys(facts.scattered, _SCATTERED) | dict.fromkeys(facts.by_element, _ELEMENT)
+        return cls(roles, table_of, elements, facts.near, in_turn, most_used, as_writes)
 
     def with_role(self, *roles: Role) -> list[int]:
         """Return the positions of the arguments that play one of these roles."""
@@ -91,7 +96,7 @@ class ArgumentRoles:
         for position, table in self.table_of.items():
             argument = bound.tables()[position]
             name, rows, size = argument.name, len(argument.storage), argument.storage.nbytes
-            found = TableShape(name, rows, size // max(rows, 1), scattered=position in self.scattered)
+            found = TableShape(name, rows, size // max(rows, 1), most_used=self.most_used.get(position))
             if position in self.by_element and not by_row:
                 found = TableShape(name, argument.dense.size, argument.dense.itemsize, argument.dense.shape)
             shapes.setdefault(table, found)

@@ -1,6 +1,5 @@
 """A loop body compiled for one combination of argument types: its analysis, its recorder and its worker."""
 
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
@@ -24,6 +23,7 @@ from strads.engine.views.roles import Checking, Role
 from strads.errors import ArgumentError
 from strads.loops.argument_roles import ArgumentRoles
 from strads.loops.arguments import BoundArguments, TableArgument
+from strads.loops.compile_clock import COMPILE_CLOCK
 from strads.loops.indices import LoopIndices
 from strads.loops.python_mode import explain_failure
 from strads.loops.recorder import CHUNK, Recorder
@@ -89,9 +89,7 @@ class LoopProgram:
         self.body = body
         self.variant = variant
         self._fingerprint = fingerprint(body)
-        self.compile_seconds = 0.0  # spent on analysis and compilation so far
-        self.used = False  # whether a call has reported what was spent before its own compilation
-        with self._compiling():
+        with COMPILE_CLOCK.running():
             self.facts = facts or self._analyse(bound)  # what the analysis has found out about the body
         self._may_reorder = fastmath
         self.argument_roles = ArgumentRoles.of(bound, self.facts, by_element=by_element)  # roles of the arguments
@@ -102,14 +100,6 @@ class LoopProgram:
         self._live_bodies: dict[tuple[frozenset[Variable] | None, bool, frozenset[Variable]], Any] = {}
         self._variants: dict[Variant, LoopProgram] = {}
         self._by_element: LoopProgram | None = None
-
-    @contextmanager
-    def _compiling(self) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.compile_seconds += time.perf_counter() - start
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
@@ -183,7 +173,7 @@ class LoopProgram:
 
     def _recorder(self, bound: BoundArguments, indices: LoopIndices, *, scratch: bool) -> Recorder:
         if scratch not in self._recorders:
-            with self._compiling():
+            with COMPILE_CLOCK.running():
                 recorder = self._new_recorder(bound, scratch=scratch)
                 recorder.compile(bound, indices)
             self._recorders[scratch] = recorder
@@ -233,7 +223,7 @@ class LoopProgram:
 
     def _is_known_to_need_rows(self, bound: BoundArguments, indices: LoopIndices) -> bool:
         """Whether an earlier process has found that ghosts are not sufficient."""
-        with self._compiling():
+        with COMPILE_CLOCK.running():
             with_ghosts, with_rows = (self._new_recorder(bound, scratch=scratch) for scratch in (False, True))
             return with_rows.is_on_disk(bound, indices) and not with_ghosts.is_on_disk(bound, indices)
 
@@ -309,7 +299,7 @@ class LoopProgram:
         inputs = kind, roles, checks, self.is_near(checking), unsigned
         key = *inputs, bool(fastmath)
         if key not in self._codes:
-            with self._explaining(), self._compiling():
+            with self._explaining(), COMPILE_CLOCK.running():
                 code = make(*self._live(bound, roles, checking, checks, unsigned), fastmath)
                 self._keep_on_disk(code, bound, *inputs, fastmath)
                 compile_it(code)

@@ -3,7 +3,7 @@
 Asked before the loop is recorded, to save the records, and when it is planned from records: the plan is the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -38,6 +38,7 @@ from strads.schedule.strategies.wavefront import chunks_from_sample
 PLANNED = 20.0  # nanoseconds of planning for an access
 ROTATED, GROUPED, PLANNED_OTHERWISE = 25.0, 40.0, 100.0  # of recording and planning one: a rotation, few rows, others
 MANY_CALLS, LONG = 3, 5e8  # of the loop; nanoseconds: about as long as it takes to compile a body once more
+TOO_MANY_CALLS = 30  # that a plan must not take as long as
 FEW_ACCESSES, WAITING, FETCHED, MAX_AHEAD = 8, 0.3, 300.0, 16  # see `prefetch_distance`
 HEAVY, RECORD = 64, 9  # rows that a heavy task touches; bytes of the record of an access
 FEW_BYTES = 1 << 20  # of records, which take milliseconds
@@ -55,7 +56,8 @@ class Loop:
     near: tuple[frozenset[int], ...]  # groups of tables from which rows are drawn
     deal: Deal  # how the rows of these tables are dealt to blocks
     seed: int  # of the random batches of `components`
-    computes: bool = False  # whether recording has to run what the tasks compute
+    allocates: bool = False  # whether tasks create arrays: recording has to run what they compute
+    computes: bool = True  # whether the time of a task may be another than that of its accesses
     parallel: Parallel = sequential  # runs large passes over the tasks in chunks
 
     def problem(self, part: AccessRecords) -> Problem:
@@ -106,7 +108,7 @@ class PlanningCost:
         rotates = isinstance(form, UniformRecords) and len(set(form.access_tables)) == len(form.access_tables)
         of_one = ROTATED if rotates else GROUPED if each <= MAX_ROWS else PLANNED_OTHERWISE
         alone, planning = problem.nanoseconds_in(None), each * of_one
-        if loop.computes:  # then recording a task takes about as long as running it
+        if loop.allocates:  # then recording a task takes about as long as running it
             planning += alone
         return cls(loop.tasks, planning, alone, problem.nanoseconds_per_task / 2)
 
@@ -122,6 +124,19 @@ class PlanningCost:
         For whoever calls the loop once, the plan would be a loss; to others, the second call brings it.
         """
         return self.planning > MANY_CALLS * self.alone and self.tasks * self.planning > LONG
+
+
+def calls_of_planning(some: SparseRecords, loop: Loop, strategy: str) -> float:
+    """Return as how many calls of a loop it takes to record and plan it, given the records of a sample of its tasks.
+
+    The time of a task is taken to be the geometric mean of that in which accesses wait for each other and that in which
+    they overlap. In a sample, rows that it only reads count like those that it writes: other tasks may write them.
+    """
+    part = merged(as_sparse(some))
+    problem = loop.problem(replace(part, tags=part.tags | np.uint8(1)))
+    rate = {"independent": ROTATED, "rotation": ROTATED, "buckets": GROUPED}.get(strategy, PLANNED_OTHERWISE)
+    accesses = len(part.rows) / max(part.tasks, 1)
+    return accesses * rate / np.sqrt(problem.nanoseconds_in(None) * problem.nanoseconds_if_bare)
 
 
 def records_outweigh(some: AccessRecords, tasks: int, times: float) -> bool:
@@ -264,6 +279,11 @@ class LoopSample:
         part = self._of_spread if self._accesses <= MAX_ROWS and not self.keeps_order else None
         if part is not None and is_evident(part, self.pays):
             return None
+        is_otherwise = self._accesses > MAX_ROWS and not touch_few_rows(self._problem)
+        if is_otherwise and not serves(self._problem, "independent"):
+            costly = self._too_costly("wavefront" if self.keeps_order else "components", {})
+            if costly is not None:
+                return costly
         plan = _plan_in_order(self._middle, self._loop)
         if plan.strategy != "sequential":
             return None
@@ -277,10 +297,20 @@ class LoopSample:
         streams = self._loop.streams
         plan = choose(part, in_order=False, streams=streams, share=share, alone=alone, pays=self.pays)
         if plan.strategy != "sequential":
-            return None
+            return self._too_costly(plan.strategy, plan.details.rejected)
         cause = plan.details.bottleneck or "they share rows"
         reason = f"two threads would hardly be faster for {part.tasks:,} tasks from all over it: {cause}"
         return OneJob.after(plan, reason)
+
+    def _too_costly(self, strategy: str, rejected: Mapping[str, str]) -> OneJob | None:
+        """Return why a loop is not planned by a strategy, if that takes as long as very many calls."""
+        if self._loop.computes:  # then the time of a task is not known
+            return None
+        calls = calls_of_planning(sample(self._recorded), self._loop, strategy)
+        if calls <= TOO_MANY_CALLS:
+            return None
+        cost = f"recording and planning would take as long as {calls:.0f} calls or more"
+        return OneJob(f"{cost}; strategy={strategy!r} does it", dict(rejected))
 
 
 def _plan_in_order(part: SparseRecords, whole: Loop) -> Plan:

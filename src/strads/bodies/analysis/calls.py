@@ -102,14 +102,26 @@ _REFUSING = frozenset(
 _NEEDS_VALUES = frozenset(
     [*(np.min, np.max, np.amin, np.amax, np.argmin, np.argmax, np.nanmin, np.nanmax, np.ptp, np.median, np.nanmedian)]
 )
-# Functions that pass floats on unchanged, without arithmetic.
-_KEEPS_VALUE = frozenset(
-    [bool, int, float, abs, min, max, len, range, enumerate, zip, iter, reversed, list, tuple, set, sorted, np.array]
-)
 
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
+
+
+# Functions of a number that take as long as ten operators or more.
+_LONG = frozenset(
+    getattr(module, name)
+    for module in (math, np)
+    for name in _names(
+        "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh cbrt cos cosh erf "
+        "erfc exp exp2 expm1 float_power gamma hypot lgamma log log10 log1p log2 pow power sin sinh tan tanh"
+    )
+    if hasattr(module, name)
+)
+# Functions that pass floats on unchanged, without arithmetic.
+_KEEPS_VALUE = frozenset(
+    [bool, int, float, abs, min, max, len, range, enumerate, zip, iter, reversed, list, tuple, set, sorted, np.array]
+)
 
 
 # Methods of arrays.
@@ -168,6 +180,11 @@ def refuses_values(function: Any) -> bool:
 def needs_values(function: Any) -> bool:
     """Whether a known function raises for an empty array."""
     return function in _NEEDS_VALUES
+
+
+def takes_long(function: Any) -> bool:
+    """Whether a known function of numbers takes much longer than an operator."""
+    return function in _LONG
 
 
 def keeps_value(function: Any) -> bool:

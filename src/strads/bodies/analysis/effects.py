@@ -109,8 +109,8 @@ class Effects:
         Tables of which rows are used as arrays, other than number by number.
     near
         Tables of which `near` draws rows, with the table of weights, or None.
-    allocates
-        Whether it creates arrays or other containers.
+    allocates, computes
+        Whether it creates arrays or other containers; whether it calls functions like `exp`, not only operators.
     """
 
     accesses: set[Access] = field(default_factory=set)
@@ -125,3 +125,4 @@ class Effects:
     arrays: set[int] = field(default_factory=set)
     near: set[tuple[int, int | None]] = field(default_factory=set)
     allocates: bool = False
+    computes: bool = False

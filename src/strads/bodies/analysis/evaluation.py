@@ -19,6 +19,7 @@ from strads.bodies.analysis.values import (
     UNKNOWN,
     Local,
     Magnitude,
+    Size,
     Sources,
     Value,
     locals_of,
@@ -26,6 +27,8 @@ from strads.bodies.analysis.values import (
 )
 from strads.user_code.functions import ById
 
+WIDE_INTEGERS = (int, np.int64, np.uint64)  # conversions that keep all integers in question
+_LARGEST_MASK = 1 << 61
 COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.is_)
 
 
@@ -81,6 +84,8 @@ class Evaluation:
         if isinstance(value, tuple) and type(value) is tuple:
             return Value(items=tuple(map(self._constant, value)), constant=value, number=number)
         if isinstance(value, slice):
+            if value.step == 0:
+                self._memory.may_fail(Value())
             return Value(is_slice=True, number=number)
         if isinstance(value, np.ndarray):  # compiled into the code: immutable
             floating = frozenset({FLOAT}) if value.dtype.kind == "f" else NOTHING
@@ -101,6 +106,10 @@ class Evaluation:
             number = self._number(key, of=operands)
             size = operands[1].size if function is operator.mod else None
             below = None if size is None else ("modulus", size)
+            if function is operator.and_:
+                below = _below_masks(operands)
+            elif function in WIDE_INTEGERS and len(operands) == 1:
+                below = constant_limit(operands[0])
             return Value(
                 sources=sources, number=number, below=below, magnitude=_magnitude_of_result(function, operands)
             )
@@ -120,6 +129,22 @@ class Evaluation:
     def _alike(self, arrays: list[Value]) -> bool:
         sizes = {self._memory.size(value) if self._memory.depth(value) == 1 else None for value in arrays}
         return len(sizes) == 1 and None not in sizes
+
+
+def constant_limit(value: Value) -> Size | None:
+    """Return the constant that an integer which is not negative is below, if there is one."""
+    if value.below is not None and value.below[0] == "constant":
+        return value.below
+    constant = value.constant
+    if isinstance(constant, int | np.integer) and not isinstance(constant, bool) and 0 <= constant < _LARGEST_MASK:
+        return ("constant", int(constant) + 1)
+    return None
+
+
+def _below_masks(operands: list[Value]) -> Size | None:
+    """Return the limit of the bits that two integers share: that of either, if it is not negative."""
+    limits = [limit for limit in map(constant_limit, operands) if limit is not None]
+    return min(limits, key=lambda limit: limit[1], default=None)
 
 
 def _magnitude_of_result(function: Any, operands: list[Value]) -> Magnitude | None:

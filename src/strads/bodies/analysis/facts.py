@@ -85,6 +85,9 @@ class BodyAnalysis:
         Fraction of the access sites to conflicting tables whose execution does not depend on an undecided branch.
     allocates
         Whether it creates arrays or other containers: then compilers keep computations that have no effect.
+    computes
+        Whether its time may be another than that of its accesses: it calls functions like `exp` or of arrays, or has
+        loops without accesses to tables.
     is_short
         Whether it has no loop and uses single elements of its tables only: a task takes well under a microsecond.
     searches
@@ -140,6 +143,7 @@ class BodyAnalysis:
     first_volatile_line: int = 0
     certain_share: float = 1.0
     allocates: bool = False
+    computes: bool = False
     is_short: bool = False
     searches: bool = False
     outcomes: tuple[Outcomes, ...] = ()

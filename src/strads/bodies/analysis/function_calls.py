@@ -8,7 +8,7 @@ import numpy as np
 
 from strads.bodies.analysis import calls
 from strads.bodies.analysis.calls import Effect
-from strads.bodies.analysis.evaluation import Evaluation, identity
+from strads.bodies.analysis.evaluation import Evaluation, constant_limit, identity
 from strads.bodies.analysis.values import (
     FLOAT,
     MAX_BITS,
@@ -45,6 +45,8 @@ class FunctionCalls(Evaluation):
             size = memory.size(arguments[0]) if arguments else None
             return Value(sources=arguments[0].sources if items is not None else sources, number=number, size=size)
         if effect is Effect.SLICE:
+            if len(arguments) == 3 and arguments[2].constant in (NOT_CONSTANT, 0):
+                memory.may_fail(arguments[2])  # a step of 0 raises
             return Value(sources=self._all(arguments), is_slice=True, segment=memory.segment(arguments))
         if effect is Effect.RANGE:
             sources = self._all(arguments)
@@ -84,6 +86,8 @@ class FunctionCalls(Evaluation):
         if FLOAT in sources and not calls.keeps_value(function):
             sources |= {ROUNDED}
         length = NOTHING.union(*(memory.length(value) for value in everything if value.is_memory))
+        is_of_arrays = effect is not Effect.NOTHING and any(value.is_memory for value in everything)
+        memory.effects.computes |= is_of_arrays or calls.takes_long(function)
         refuses = calls.refuses_values(function)
         if refuses or length or self._may_not_fit(function, effect, everything):
             memory.may_fail(Value(sources=sources if refuses else length))
@@ -102,7 +106,8 @@ class FunctionCalls(Evaluation):
             return self._opaque(everything)
         depths = [memory.depth(value) for value in arguments]
         if self._is_number(effect, depths, arguments, keywords):
-            return Value(sources=sources, number=self._number("call", identity(function), of=everything))
+            below = constant_limit(arguments[0]) if function is int and len(everything) == 1 else None
+            return Value(sources=sources, number=self._number("call", identity(function), of=everything), below=below)
         return memory.new(None, is_array=True, contents=Value(sources=sources), length=sources)
 
     def _may_not_fit(self, function: Any, effect: Effect, values: list[Value]) -> bool:

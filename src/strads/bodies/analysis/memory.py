@@ -288,22 +288,25 @@ class Memory:
         for part in parts(container):
             if part.whole and container.segment is None:
                 self.effects.escapes.add(part.argument)
-        inside = Value(segment=container.segment)  # such an index always exists
+        inside = Value(segment=container.segment, below=self.size(container))  # such an index always exists
         found = self.read(container, inside)
         return replace(found, number=None)
 
     def write(self, container: Value, index: Value, value: Value) -> None:
         """Process `container[index] = value`."""
+        is_slice = index.is_slice and index.items is None and index is not FIELD
+        fits = Fits() if is_slice and not value.is_memory and value.items is None else None  # a number fits any slice
         for part in parts(container):
             self._store(part.argument)
-            self.access(part, container, index, write=True)
+            self.access(part, container, index, write=True, fits=fits)
         if value.is_memory and self.depth(container) != 1:  # an array whose shape may differ from that of the row
             is_row = index.items is None and not index.is_slice and (self.depth(container), self.depth(value)) == (2, 1)
             row = self.size(container, 1) if is_row else None
-            fits = Fits() if row is not None and row == self.size(value) else None
-            self.may_fail(Value(), self.length(value) | self.length(container), fits=fits)
+            alike = Fits() if row is not None and row == self.size(value) else None
+            self.may_fail(Value(), self.length(value) | self.length(container), fits=alike)
         if locals_of(container):
-            self.may_fail(index, self.length(container), container, self._fit(index, container), is_index=True)
+            fits = self._fit(index, container) if fits is None else fits
+            self.may_fail(index, self.length(container), container, fits, is_index=True)
             self.put(container, value.with_sources(self.sources(index)), resizes=False)
 
     def _store(self, argument: int) -> None:
@@ -317,11 +320,12 @@ class Memory:
             self.access(part, target, Value(is_slice=True), write=True)
         self.put(target, Value(sources=sources), resizes=False)
 
-    def access(self, part: Part, container: Value, index: Value, *, write: bool) -> None:
-        """Record an access to a table, or to a part of one of its rows."""
+    def access(self, part: Part, container: Value, index: Value, *, write: bool, fits: Fits | None = None) -> None:
+        """Record an access to a table, or to a part of one of its rows, which certainly exists if some sizes fit."""
         if not part.whole:
             bound = container.length | self._which(container)
-            self.may_fail(index, bound, container, self._fit(index, container), is_index=True)
+            fits = self._fit(index, container) if fits is None else fits
+            self.may_fail(index, bound, container, fits, is_index=True)
             return
         row, *inner = index.items if index.items else (index,)
         is_row = not (row.is_slice or row.is_memory or row.constant is None or row.constant is Ellipsis)
@@ -353,8 +357,8 @@ class Memory:
         if inner:
             of = self._row(container, row)
             rest = inner[0] if len(inner) == 1 else Value(items=tuple(inner), number=index.number)
-            fits = self._fit(index, container, 1)
-            self.may_fail(rest, container.length | self.sources(row), of, fits, is_index=True, table=part.argument)
+            inside = self._fit(index, container, 1)
+            self.may_fail(rest, container.length | self.sources(row), of, inside, is_index=True, table=part.argument)
 
     def _is_element(self, part: Part, index: Value) -> bool:
         """Whether an index of a table selects a single number, with an integer for each axis."""

@@ -116,6 +116,7 @@ class Proofs:
             rounding_decides=not self._guards_roundings and self._rounding_decides(),
             is_certain=not (volatile or unchecked or volatile_parts or loops or raises),
             allocates=effects.allocates,
+            computes=effects.computes or not all(map(self._has_access, self._loops)),
             is_short=self._is_short(),
             searches=self._searches(),
             row_indices=row_indices(self.kinds, accesses, self.body.indexing),
@@ -147,6 +148,9 @@ class Proofs:
         is_only_read = kind.depth == 2 and access.place in self.body.only_read_rows
         is_held = kind.depth > 1 and not access.element and not is_only_read
         return replace(access, write=access.write or is_held or bool(kind.fields))
+
+    def _has_access(self, loop: frozenset[int]) -> bool:
+        return any(access.place[0] in loop for access in self.effects.accesses)
 
     def _is_short(self) -> bool:
         elements = all(access.element or self.kinds[access.argument].depth == 1 for access in self.effects.accesses)

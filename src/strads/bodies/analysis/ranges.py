@@ -189,14 +189,7 @@ class Ranges:
 
     def _of_range(self, node: Any, size: Size | None, depth: int) -> Bound | None:
         """Return the bound of the numbers of a range."""
-        home, call = self._range_call(node)
-        if call is None:
-            return None
-        first, stop, step = None, call.args[0].name, 1
-        if len(call.args) > 1:
-            first, stop = stop, call.args[1].name
-        if len(call.args) > 2:
-            step = self._constant(call.args[2].name) or 0
+        home, first, stop, step = self._range_of(node)
         if step == 0:
             return None
         if (step > 0) == (size is None):
@@ -206,6 +199,19 @@ class Ranges:
             return Bound(-1, _pair(read, size))  # the end may be as large as the size
         end = self._bound(stop, home, size, depth)
         return None if end is None else end.moved(-1 if step > 0 else 1)
+
+    def _range_of(self, node: Any) -> tuple[int, str | None, str, int]:
+        """Return the block, start, end and step of the range that an element is taken from; step 0 if unknown.
+
+        A start of None is 0.
+        """
+        home, call = self._range_call(node)
+        if call is None:
+            return home, None, "", 0
+        names = [each.name for each in call.args]
+        if len(names) == 1:
+            return home, None, names[0], 1
+        return home, names[0], names[1], 1 if len(names) == 2 else self._constant(names[2]) or 0
 
     def _range_call(self, node: Any) -> tuple[int, Any]:
         """Return the call of `range` that an element is taken from, and its block; None for other elements."""
@@ -297,9 +303,13 @@ class Ranges:
         return min(filter(self._assuming.allows, found), key=len, default=None)
 
     def _limit(self, variable: str, point: Point) -> Fits | None:
-        """Return the pairs of sizes under which a variable is not large, as it is small or a condition says so."""
+        """Return the pairs of sizes under which a variable is not large: it, its range or a condition says so."""
         orders = self._orders_in(point)
         ends = [order.large for order in orders if order.small == variable and order.function is not operator.ne]
+        node = self._nodes.get(variable, (0, None))[1]
+        if isinstance(node, ir.Expr) and node.op == "pair_first":
+            _, first, stop, step = self._range_of(node)
+            ends += [end for end in (stop if step > 0 else first,) if step and end]
         found = [self._is_small(self._linear(end)[0]) for end in (variable, *ends)]
         return min((fits for fits in found if fits is not None), key=len, default=None)
 

@@ -9,6 +9,7 @@ from strads.cluster import Node
 from strads.dds import KeyedTable, RaggedArray, accumulator, dmap, dmultimap, dvector, readonly, relaxed
 from strads.dds.shard import Shard
 from strads.loops.arguments import BoundArguments, bind_arguments
+from strads.loops.compile_clock import COMPILE_CLOCK
 from strads.loops.on_nodes.specs import LoopSpec, SumRef, TableRef
 from strads.loops.program import LoopProgram, Variant, find_program
 
@@ -36,12 +37,11 @@ def bind(
         return bound, (variant and program.as_variant(variant, bound)) or program
 
 
-def compiling(program: LoopProgram, compile_it: Callable[[], Any]) -> tuple[Any, float]:
-    """Compile something under the lock; returns it and the seconds taken, including any new analysis."""
+def compiling(compile_it: Callable[[], Any]) -> tuple[Any, float]:
+    """Compile something under the lock; returns it and the seconds taken."""
     with COMPILING:
-        before = program.compile_seconds if program.used else 0.0
-        program.used = True
-        return compile_it(), program.compile_seconds - before
+        before = COMPILE_CLOCK.seconds
+        return compile_it(), COMPILE_CLOCK.seconds - before
 
 
 def values_of(node: Node, arguments: tuple[Any, ...]) -> list[Any]:

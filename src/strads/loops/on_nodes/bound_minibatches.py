@@ -22,6 +22,7 @@ from strads.errors import ArgumentError
 from strads.loops.arguments import BatchArgument, TableArgument, bind_arguments
 from strads.loops.batches import BatchProgram, as_parameters
 from strads.loops.cache_keys import content_key
+from strads.loops.compile_clock import COMPILE_CLOCK
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, values_of
 from strads.loops.on_nodes.node_tasks import NodeTasks
@@ -95,9 +96,8 @@ class BoundMinibatches:
         values = values_of(node, call.arguments)
         self.bound = as_parameters(bind_arguments(call.body, values, batches, call.overlaps), recorded=call.recon)
         with COMPILING:
+            self._compiled_before = COMPILE_CLOCK.seconds
             self.program = find_program(BatchProgram, call.body, self.bound, call.fastmath)
-            self._compiled_before = self.program.compile_seconds if self.program.used else 0.0
-            self.program.used = True
             self.is_checkable = self.program.compile_check(self.bound)  # whether indices are checked before the run
         first, last = call.minibatches.worker_bounds(node.size)[node.rank : node.rank + 2].tolist()
         self.workers = range(first, last)
@@ -108,7 +108,7 @@ class BoundMinibatches:
     @property
     def compile_seconds(self) -> float:
         """Compilation time of this call so far."""
-        return self.program.compile_seconds - self._compiled_before
+        return COMPILE_CLOCK.seconds - self._compiled_before
 
     @property
     def written(self) -> list[int]:

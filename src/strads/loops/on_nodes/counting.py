@@ -8,9 +8,12 @@ _LINE = 64  # bytes: to copy as many is negligible beside a task
 
 
 def able_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
-    """Return the tables to which the loop only adds integers, if threads can have copies of them."""
+    """Return the tables to which the loop only adds integers, if threads can have copies of them.
+
+    None is needed of those of which each task adds to a row of its own.
+    """
     program, bound = tasks.program, tasks.bound
-    counters, tables = program.facts.counters, bound.tables()
+    counters, tables = program.facts.counters - tasks.own_rows, bound.tables()
     if spec.counters or spec.alone or spec.options.strategy != "auto":
         return frozenset()
     if bound.sums_floats or program.argument_roles.near:
@@ -20,9 +23,12 @@ def able_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
 
 
 def copies_are_best(counters: frozenset[int], tasks: NodeTasks) -> bool:
-    """Whether no plan is faster than copies: the counters are all that the loop writes, and fit in a cache."""
+    """Whether no plan is faster than copies.
+
+    The counters are all that the loop writes, and fit in a cache, or tasks touch too many rows to be sorted by them.
+    """
     size = sum(tasks.bound.tables()[position].storage.nbytes for position in counters)
-    return _are_all(counters, tasks) and size <= _CACHED
+    return _are_all(counters, tasks) and (size <= _CACHED or not tasks.program.facts.is_short)
 
 
 def counters_are_the_bottleneck(counters: frozenset[int], tasks: NodeTasks, facts: LoopFacts | None) -> bool:
@@ -40,4 +46,4 @@ def counters_are_the_bottleneck(counters: frozenset[int], tasks: NodeTasks, fact
 def _are_all(counters: frozenset[int], tasks: NodeTasks) -> bool:
     """Whether tasks conflict over the counters only."""
     facts, roles = tasks.program.facts, tasks.program.argument_roles.roles
-    return counters == {p for p in facts.written if roles[p].is_recorded} and bool(counters)
+    return counters == {p for p in facts.written - tasks.own_rows if roles[p].is_recorded} and bool(counters)

@@ -63,11 +63,11 @@ def run(
     loop.run, loop.before, loop.arrived = node.comm.run, None, None
     call = _Call(loop, NodeTasks.of(node, loop.spec, arguments, team, variant=loop.variant))
     copy_seconds = call.in_order.update(contents)
-    before, looked = look(call.tasks) if loop.samples_rows else (None, 0.0)
-    compile_seconds = call.compile() + looked
+    before = look(call.tasks) if loop.samples_rows else None
+    compile_seconds = call.compile() + (0.0 if before is None else before.compile_seconds)
     limits = call.program.lasting_limits(call.bound)
     execution, traffic = call.execute(record_order)
-    stays = reason_to_stay(before, look(call.tasks)[0]) if loop.samples_rows else ""
+    stays = "" if before is None else reason_to_stay(before, look(call.tasks, before))
     if node.size == 1:
         loop.before = None  # with several nodes, another may still fail
     statistics = NodeStatistics(
@@ -188,7 +188,7 @@ class _Call:
             loop.nonnegative = nonnegative_numbers(self.tasks, changing=loop.checking is Checking.ALL)
         known = loop.nonnegative
         make = lambda: self.program.worker(self.bound, loop.executable, self.storages, loop.checking, known)  # noqa: E731
-        self.worker, seconds = compiling(self.program, make)
+        self.worker, seconds = compiling(make)
         return seconds
 
     def execute(self, record_order: bool) -> tuple[Execution, Traffic]:

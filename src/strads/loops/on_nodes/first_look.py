@@ -1,5 +1,7 @@
 """The first look at a loop whose rows are chosen by values that it writes: whether its tasks keep to their rows."""
 
+from dataclasses import dataclass
+
 from strads.loops.on_nodes.binding import compiling
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.python_mode import record_few
@@ -9,22 +11,32 @@ from strads.schedule.records.hot_rows import hot_row
 LEFT_ROWS = "a task has left the rows that were recorded for it"
 
 
-def look(tasks: NodeTasks) -> tuple[AccessRecords | None, float]:
-    """Record some tasks with the rows as they are now (a collective); also returns the seconds spent on compiling.
+@dataclass(frozen=True)
+class Look:
+    """What some tasks touch at a time."""
 
-    The interpreter runs a few of them, or compiled code more if they are long. None if one fails.
+    records: AccessRecords | None  # None if one of them fails
+    is_interpreted: bool  # whether the interpreter has run them, not compiled code
+    compile_seconds: float
+
+
+def look(tasks: NodeTasks, earlier: Look | None = None) -> Look:
+    """Record some tasks with the rows as they are now, in the same way as `earlier` (a collective).
+
+    The interpreter runs a few of them, or compiled code more if they are long.
     """
     tasks.gather_all_rows()
     program, bound, indices = tasks.program, tasks.bound, tasks.indices
-    found = record_few(program.body, bound, program.argument_roles, indices)
-    if found is not None:
-        return found, 0.0
-    _, seconds = compiling(program, lambda: program.compile_recorder(bound, indices))
-    return tasks.sample(), seconds
+    if earlier is None or earlier.is_interpreted:
+        found = record_few(program.body, bound, program.argument_roles, indices)
+        if earlier is not None or found is not None:
+            return Look(found, True, 0.0)
+    _, seconds = compiling(lambda: program.compile_recorder(bound, indices))
+    return Look(tasks.sample(), False, seconds)
 
 
-def reason_to_stay(before: AccessRecords | None, after: AccessRecords | None) -> str:
+def reason_to_stay(before: Look, after: Look) -> str:
     """Return why a loop had better run in sequence, given what its tasks touch before and after a run; empty if not."""
-    if before is None or after is None or not same_rows(before, after):
+    if before.records is None or after.records is None or not same_rows(before.records, after.records):
         return LEFT_ROWS
-    return hot_row(after) or ""
+    return hot_row(after.records) or ""

@@ -81,14 +81,19 @@ class NodeTasks:
         return self.program.argument_roles.table_shapes(self.bound)
 
     @property
-    def keep_to_own_rows(self) -> bool:
-        """Whether the body proves that no task fails, and that tasks share no row that one of them writes."""
-        facts, argument_roles = self.program.facts, self.program.argument_roles
-        return (
-            facts.own_rows.issuperset(argument_roles.table_of)
-            and self.indices.are_distinct_rows
-            and not (argument_roles.has_relaxed or argument_roles.with_role(Role.GUARDED))
-            and self.program.is_proved(self.bound)
+    def own_rows(self) -> frozenset[int]:
+        """Written tables of which each task accesses one row that no other task does."""
+        return self.program.facts.own_rows if self.indices.are_distinct_rows else frozenset()
+
+    def keep_to_own_rows(self, copied: frozenset[int]) -> bool:
+        """Whether the body proves that tasks share no row that one of them writes.
+
+        `copied`: counters of which each thread has a copy.
+        """
+        argument_roles = self.program.argument_roles
+        relaxed = {position for position, role in enumerate(argument_roles.roles) if role.is_relaxed}
+        return self.own_rows.issuperset(argument_roles.table_of) and not (
+            relaxed - copied or argument_roles.with_role(Role.GUARDED)
         )
 
     def reconnaissance(self, recorder: Recorder | None = None) -> Reconnaissance:

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from strads.cluster import Node
 from strads.engine.plans.gather import as_records
 from strads.engine.views.roles import Checking, Role
+from strads.loops.compile_clock import COMPILE_CLOCK
 from strads.loops.on_nodes.counting import able_counters, copies_are_best, counters_are_the_bottleneck
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import check_near, executable_plan
@@ -35,7 +36,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     -------
     The facts of the loop on node 0; None elsewhere.
     """
-    start = time.perf_counter()
+    start = _Start()
     tasks = NodeTasks.of(node, spec, arguments, spec.options.team)
     counters = able_counters(spec, tasks)
     with_copies = replace(spec, counters=counters)
@@ -46,7 +47,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     if not (counters and any(node.comm.allgather(alone)) and counters_are_the_bottleneck(counters, tasks, facts)):
         return facts
     first: NodeLoop = node.store[spec.name]
-    final = _prepare(node, with_copies, arguments, time.perf_counter())
+    final = _prepare(node, with_copies, arguments, _Start())
     if any(node.comm.allgather(final is not None and final.plan.strategy == "sequential")):
         node.store[spec.name] = first  # copies of the counters would only add a barrier
         if final is None or facts is None:
@@ -58,8 +59,16 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     return None if final is None or facts is None else final.after(facts)
 
 
+@dataclass(frozen=True)
+class _Start:
+    """When preparation began."""
+
+    time: float = field(default_factory=time.perf_counter)
+    compiled: float = field(default_factory=lambda: COMPILE_CLOCK.seconds)
+
+
 def _prepare(
-    node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: float, counters: frozenset[int] = frozenset()
+    node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: _Start, counters: frozenset[int] = frozenset()
 ) -> LoopFacts | None:
     """Prepare a loop.
 
@@ -75,7 +84,7 @@ def _prepare(
     decision = decide_recording(spec, whole)
     program, shards, memory = decision.tasks.program, whole.shards, decision.memory
     records = node.comm.gather(decision.records)
-    recorded = time.perf_counter()
+    recorded, compile_seconds = time.perf_counter(), COMPILE_CLOCK.seconds - start.compiled
     facts, parts, kept = None, None, None
     aligned: dict[int, tuple[Hashable, Any]] = {}
     if records is not None:
@@ -106,8 +115,8 @@ def _prepare(
             or (alone == CHANGING and not decision.checks_all),
             stays_in_sequence=plan.strategy == "sequential" and (alone is None or alone.lasts),
             has_hot_row_besides_counters=has_hot_row_besides_counters,
-            compile_seconds=decision.compile_seconds,
-            reconnaissance_seconds=recorded - start - decision.compile_seconds,
+            compile_seconds=compile_seconds,
+            reconnaissance_seconds=max(recorded - start.time - compile_seconds, 0.0),
             planning_seconds=time.perf_counter() - recorded,
         )
     part, owned, near = node.comm.alltoall(parts if parts is not None else [None] * node.size)[0]

@@ -1,5 +1,6 @@
 """Decides before a loop is planned whether to record it: finds its records, or the reason why it needs none."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from strads.dds.shard import gather_all_rows
 from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
-from strads.loops.on_nodes.binding import COMPILING, compiling
+from strads.loops.on_nodes.binding import COMPILING
 from strads.loops.on_nodes.counting import able_counters
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
@@ -63,8 +64,8 @@ class RecordingDecision:
     ----------
     tasks
         The node's tasks, with the program that has recorded them.
-    memory, compile_seconds
-        Memory for copies of tables in plan order, by position; the time that compiling took.
+    memory
+        Memory for copies of tables in plan order, by position.
     records
         What was recorded; empty if that is not needed.
     alone
@@ -86,7 +87,6 @@ class RecordingDecision:
 
     tasks: NodeTasks
     memory: dict[int, NDArray[Any]]
-    compile_seconds: float
     records: AccessRecords
     alone: SequentialReason | None
     plan: Plan | None = None
@@ -130,11 +130,12 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
     is_local = node.size == 1 and not options.interpreted
     may_be_alone = is_local and options.strategy == "auto"
     in_order = options.order == "sequential"
-    if may_be_alone and not (spec.alone or spec.leaves_rows or whole.bound.sums_floats) and whole.keep_to_own_rows:
-        _, seconds = compiling(whole.program, lambda: None)  # only analysed
+    independent = None
+    if may_be_alone and not (spec.alone or spec.leaves_rows or bound.sums_floats):
+        independent = _plan_of_own_rows(spec, whole)
+    if independent is not None and (whole.program.is_proved(bound) or not whole.program.gains_from_checks(bound)):
         nothing = nothing_recorded(whole.tables, len(spec.indices))
-        plan = build_plan(nothing, threads=whole.team.size, strategy="independent")
-        return RecordingDecision(whole, {}, seconds, nothing, None, plan)
+        return RecordingDecision(whole, {}, nothing, None, independent)
     if in_order and is_local and not bound.sums_floats:
         whole = _by_element(whole)
     program = whole.program
@@ -143,18 +144,22 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
     tasks = whole.part(range(share[node.rank], share[node.rank + 1]))
     nothing = nothing_recorded(tasks.tables, len(tasks.indices))
     if spec.is_first and not spec.alone and _plan_may_fail(spec, program):
-        return RecordingDecision(tasks, {}, 0.0, nothing, BEFORE_SAMPLING, checks_all=True)
+        return RecordingDecision(tasks, {}, nothing, BEFORE_SAMPLING, checks_all=True)
     if spec.samples_rows and not spec.alone:
-        return RecordingDecision(tasks, {}, 0.0, nothing, SAMPLING_CALL, checks_all=True)
+        return RecordingDecision(tasks, {}, nothing, SAMPLING_CALL, checks_all=True)
     alone, rejected = SequentialReason(spec.alone) if spec.alone else None, dict[str, str]()
     if spec.leaves_rows:  # on a cluster, one node gets all rows
-        return RecordingDecision(tasks, {}, 0.0, nothing, alone, checks_all=True)
+        return RecordingDecision(tasks, {}, nothing, alone, checks_all=True)
     try:
-        _, seconds = compiling(program, lambda: program.compile_recorder(bound, spec.indices))
+        with COMPILING:
+            program.compile_recorder(bound, spec.indices)
     except CompileError:
         if is_trial:
             return None
         raise
+    if independent is not None and not tasks.copies_too_much():
+        known = partial(RecordingDecision, tasks, {}, plan=independent)
+        return _recorded(tasks, known, None, None, keep=False, may_be_alone=True, is_trial=is_trial)
     if in_order and program.argument_roles.near and options.strategy == "auto":
         alone = alone or _ALL_ROWS
     is_single = may_be_alone and tasks.team.size == 1 and not bound.sums_floats
@@ -182,7 +187,7 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
         if not (alone or options.micro_sync or one_thread):
             plan = tasks.plan_by_ranges(loop_sample, in_order=in_order)
             if plan is not None:
-                return RecordingDecision(tasks, {}, seconds, nothing, None, plan)
+                return RecordingDecision(tasks, {}, nothing, None, plan)
         # A loop that can still be coloured is recorded for that.
         if alone is None and loop_sample.colourable_chunks is None and loop_sample.one_job is not None:
             alone, rejected = SequentialReason(loop_sample.one_job.reason), loop_sample.one_job.rejected
@@ -196,7 +201,6 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
         RecordingDecision,
         tasks,
         memory,
-        seconds,
         rejected=rejected,
         loop_sample=loop_sample,
         checks_in_run=checks_in_run,
@@ -216,6 +220,28 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
     room = (
         None if program.argument_roles.near else memory.get(largest(memory))
     )  # records are kept if rows are dealt anew
+    return _recorded(tasks, known, alone, room, keep=keep, may_be_alone=may_be_alone, is_trial=is_trial)
+
+
+def _plan_of_own_rows(spec: LoopSpec, tasks: NodeTasks) -> Plan | None:
+    """Return the plan of a loop whose tasks provably keep to rows of their own; None of others."""
+    if not tasks.keep_to_own_rows(spec.counters):
+        return None
+    nothing = nothing_recorded(tasks.tables, len(spec.indices))
+    return build_plan(nothing, threads=tasks.team.size, strategy="independent")
+
+
+def _recorded(
+    tasks: NodeTasks,
+    known: Callable[..., RecordingDecision],
+    alone: SequentialReason | None,
+    room: NDArray[Any] | None,
+    *,
+    keep: bool,
+    may_be_alone: bool,
+    is_trial: bool,
+) -> RecordingDecision | None:
+    """Record a loop, in `room` if it fits; without `keep`, only check its indices."""
     if is_trial:
         records = tasks.record_if_possible(room, keep=keep)
         return None if records is None else known(records, alone)
@@ -223,10 +249,11 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
         return known(tasks.record(room, keep=keep), alone)
     except (BodyIndexError, BodyKeyError) as error:
         # Tasks whose rows depend on values of the loop may fail merely because no earlier task has run.
-        error.is_certain = program.is_certain(bound)
+        error.is_certain = tasks.program.is_certain(tasks.bound)
         if error.is_certain or not may_be_alone:  # then the driver asks for one job, of one node
             raise
-        return known(nothing, TOO_EARLY, checks_all=True, failure=error)
+        nothing = nothing_recorded(tasks.tables, len(tasks.indices))
+        return replace(known(nothing, TOO_EARLY), plan=None, checks_all=True, failure=error)
 
 
 def _plan_may_fail(spec: LoopSpec, program: LoopProgram) -> bool:
@@ -265,7 +292,7 @@ def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
     streams = any(tables[position].values.nbytes > _CACHED for position in read)
     near, certain = tuple(program.argument_roles.near_tables()), program.facts.certain_share
     about = len(spec.indices), in_order, streams, certain, near, spec.deal, spec.options.seed
-    return Loop(*about, program.facts.allocates, tasks.team.for_each)
+    return Loop(*about, program.facts.allocates, program.facts.computes, tasks.team.for_each)
 
 
 def largest(memory: dict[int, NDArray[Any]]) -> int:

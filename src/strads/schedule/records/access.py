@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-_SCATTERED_BYTES = 512  # of a row of which a task accesses some elements: eight cache lines
-
 
 @dataclass(frozen=True)
 class TableShape:
@@ -16,12 +14,12 @@ class TableShape:
     rows: int  # their number
     row_bytes: int  # size of a row
     shape: tuple[int, ...] = ()  # if not empty, each "row" is one element of a table of this shape
-    scattered: bool = False  # whether tasks access only elements of its rows, here and there
+    most_used: int | None = None  # bytes of a row that an access is likely to touch at most; None: the whole row
 
     @property
     def used_bytes(self) -> int:
         """Bytes of a row that an access is likely to touch."""
-        return min(self.row_bytes, _SCATTERED_BYTES) if self.scattered else self.row_bytes
+        return self.row_bytes if self.most_used is None else min(self.row_bytes, self.most_used)
 
     def row_name(self, row: int) -> str:
         """Return a readable name of a row."""

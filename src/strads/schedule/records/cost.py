@@ -22,6 +22,7 @@ NEXT = 2.0  # to a line beside one that is in the L1 cache, which the processor 
 TRANSFER = 8.0  # to fetch a line from memory and to write it back, with all cores together
 L2_BYTES, L3_BYTES = 1 << 20, 1 << 24  # assumed sizes of a core's caches
 L3_MISS, FAR = 8.0, 20.0  # to a line in the L3 cache, or in memory; the processor waits for several at a time
+BARE_L3_MISS, BARE_FAR = 2.0, 8.0  # the same two if nothing is computed, so that it waits for many
 BYTES = 32.0  # of a row that are processed per nanosecond
 NUMBER = 8  # bytes of a row that is one number
 LINES, LINE_BYTES = 512, 64  # an L1 cache of 32 KiB
@@ -133,8 +134,9 @@ def nanoseconds_per_task(loop: Accesses, order: NDArray[np.integer], estimate: E
         miss = np.full(tables, MISS)
         return _of_sample(loop, order, (TASK, HIT), miss, miss)
     is_bare = estimate is Estimate.BARE
-    usual, found = ((BARE, OVERLAPPED), FOUND) if is_bare else ((TASK, HIT), MISS)
-    return _of_sample(loop, order, usual, np.full(tables, NEXT), _misses(loop, found))
+    usual = (BARE, OVERLAPPED) if is_bare else (TASK, HIT)
+    misses = (FOUND, BARE_L3_MISS, BARE_FAR) if is_bare else (MISS, L3_MISS, FAR)
+    return _of_sample(loop, order, usual, np.full(tables, NEXT), _misses(loop, misses))
 
 
 def transfer_per_task(loop: Accesses, order: NDArray[np.integer]) -> float:
@@ -152,7 +154,7 @@ def waiting_per_task(loop: Accesses) -> float:
     """Return for how long a task in the order of the loop waits for the L3 cache or the memory, in nanoseconds."""
     if loop.tasks == 0 or len(loop.row_bytes) == 0:
         return 0.0
-    misses = _misses(loop, 0.0)
+    misses = _misses(loop, (0.0, L3_MISS, FAR))
     return _of_sample(loop, np.empty(0, np.int64), (0.0, 0.0), np.zeros_like(misses), misses)
 
 
@@ -161,10 +163,10 @@ def _sizes(loop: Accesses) -> NDArray[np.int64]:
     return np.diff(loop.first_row) * loop.row_bytes
 
 
-def _misses(loop: Accesses, small: float) -> NDArray[np.float64]:
-    """Nanoseconds of a miss in each table, `small` in those that the L2 cache holds."""
-    sizes = _sizes(loop)
-    return np.select([sizes <= L2_BYTES, sizes <= L3_BYTES], [small, L3_MISS], FAR)
+def _misses(loop: Accesses, nanoseconds: tuple[float, float, float]) -> NDArray[np.float64]:
+    """Nanoseconds of a miss in each table: of one that the L2 cache holds, or the L3 cache, or only the memory."""
+    sizes, (small, middle, large) = _sizes(loop), nanoseconds
+    return np.select([sizes <= L2_BYTES, sizes <= L3_BYTES], [small, middle], large)
 
 
 def _of_sample(

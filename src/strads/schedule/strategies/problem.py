@@ -148,13 +148,18 @@ class Problem:
         """Estimated time of a task if tasks run in an order, by default that of the loop: to compare orders."""
         return self._nanoseconds(_IN_ORDER if order is None else order, Estimate.USUAL)
 
+    @cached_property
+    def nanoseconds_if_bare(self) -> float:
+        """Estimated time of a task in the order of the loop if it computes nothing, so that its accesses overlap."""
+        return self._nanoseconds(_IN_ORDER, Estimate.BARE)
+
     def pays(self, order: NDArray[np.integer], worthwhile: float) -> bool:
         """Whether two threads in `order` are at least `worthwhile` times as fast as one in that of the loop.
 
         Tasks are taken to compute nothing. Of the memory traffic only what exceeds that in loop order counts:
         arithmetic, which is not modelled, may hide the rest.
         """
-        alone, together = (self._nanoseconds(tasks, Estimate.BARE) for tasks in (_IN_ORDER, order))
+        alone, together = self.nanoseconds_if_bare, self._nanoseconds(order, Estimate.BARE)
         fetched, more = (transfer_per_task(self._accesses, tasks) for tasks in (_IN_ORDER, order))
         return alone >= worthwhile * max(together / 2, self.certain * (more - fetched))
 

@@ -39,7 +39,7 @@ class Expressions:
         rng = self.rng
         if depth <= 0 or self.chance(0.5):
             return self._int_leaf()
-        signs = {"+": 4, "-": 2, "*": 2, "%": 2, "//": 1}
+        signs = {"+": 4, "-": 2, "*": 2, "%": 2, "&": 0.7, "//": 1}
         match self.pick(signs | {"if": 1, "int": 1.5, "min": 1, "abs": 0.5, "call": 1.5}):
             case "+" | "-" as sign:
                 return self._joined(self.int_(depth - 1), sign, self.int_(depth - 1), is_float=False)
@@ -48,6 +48,9 @@ class Expressions:
             case "%":
                 a, m = self.int_(depth - 1), rng.choice([2, 3, 5, 7])
                 return Num(f"({a.text}) % {m}", a.volatile, 3)
+            case "&":
+                a, m = self.int_(depth - 1), rng.choice([1, 3, 7])
+                return Num(f"({a.text}) & {m}", a.volatile, 3)
             case "//":
                 a = self.int_(depth - 1)
                 return Num(f"({a.text}) // {rng.choice([2, 3])}", a.volatile, a.bits)
@@ -372,7 +375,9 @@ class Expressions:
         changing = [v for v in self.scope.ints if v.volatile]
         if changing and self.chance(0.3):  # breaks the rule
             i = rng.choice(changing)
-        match rng.choice(["plain", "plain", "negative", "literal", "first"]):
+        match rng.choice(["plain", "plain", "negative", "literal", "first", "masked"]):
+            case "masked":
+                return Num(f"({i.text}) & {rng.choice([1, 3])}", i.volatile, 2)
             case "negative":
                 return Num(f"-1 - ({i.text}) % len({table.name})", i.volatile, 5)
             case "literal":

@@ -9,6 +9,7 @@ import strads
 from strads.loops.driver import run_loop
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.specs import LoopOptions
+from strads.schedule import loop_sample
 
 RATING = [("user", "i4"), ("item", "i4"), ("score", "f4")]
 
@@ -385,3 +386,23 @@ def test_a_row_that_was_recorded_as_read_may_be_written_where_values_say_so(runt
     W = strads.dvector([1.0, 7.0])
     strads.async_for([7, 6], by_own_values, W)
     assert W.to_list() == [2.0, 8.0]
+
+
+def scattered(k, places, x):
+    for p in range(places.shape[1]):
+        x[places[k, p]] = 0.5 * x[places[k, p]] + k
+
+
+@pytest.mark.nodes
+def test_a_plan_that_would_take_many_calls_is_made_nowhere(runtime, monkeypatch):
+    monkeypatch.setattr(loop_sample, "TOO_MANY_CALLS", 5)
+    places, start = np.random.default_rng(0).integers(0, 50_000, (270_000, 8)), np.arange(50_000.0)
+    x = strads.dvector(start)
+    stats = [strads.async_for(len(places), scattered, strads.dvector(places), x) for _ in range(2)][-1]
+    assert stats.strategy == "sequential"
+    assert "calls or more" in stats.plan.explain()
+    with strads.init(nodes=1, threads=2):
+        alone = strads.dvector(start)
+        for _ in range(2):
+            strads.async_for(len(places), scattered, strads.dvector(places), alone)
+        np.testing.assert_array_equal(x.to_numpy(), alone.to_numpy())

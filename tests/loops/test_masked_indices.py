@@ -44,6 +44,18 @@ def in_a_slice(k, V, U, n, x, G):
     row[V[k] & 15] = 3
 
 
+def scalar_mask(k, V, U, n, x, G):
+    x[V[k] & n] += 1
+
+
+def by_length(k, V, U, n, x, G):
+    i = V[k] * 7 >> 1 ^ 5
+    i &= len(x) - 1
+    for turn in range(3):
+        x[i] += turn
+        i = (i + 1) & (len(x) - 1)
+
+
 def too_many_bits(k, V, U, n, x, G):
     if V[k] >= 0:
         x[V[k] & 31] += 1
@@ -55,8 +67,10 @@ def negative_mask(k, V, U, n, x, G):
         x[i] += 1
 
 
-def scalar_mask(k, V, U, n, x, G):
-    x[V[k] & n] += 1
+def with_more_bits(k, V, U, n, x, G):
+    i = V[k] & 15 | V[k] & 16
+    if i < len(x):
+        x[i ^ 1] += 1
 
 
 def narrow(k, V, U, n, x, G):
@@ -75,8 +89,8 @@ def by_a_step_of_zero(k, V, U, n, x, G):
     row[0 : 5 : V[k] & 1] = 1
 
 
-PROVED = [last_bits, mask_first, hashed, mixed, in_a_slice]
-OTHERS = [too_many_bits, negative_mask, scalar_mask, narrow, wrapping, by_a_step_of_zero]
+PROVED = [last_bits, mask_first, hashed, mixed, in_a_slice, scalar_mask, by_length]
+OTHERS = [too_many_bits, negative_mask, with_more_bits, narrow, wrapping, by_a_step_of_zero]
 
 
 def problem(low):
@@ -108,6 +122,14 @@ def test_other_bits_prove_nothing(body):
     with np.errstate(over="ignore"):
         error = run_or_refuse(ROWS, body, *arguments, order="sequential")
     assert error is None or isinstance(error, strads.BodyIndexError | strads.BodyError)
+
+
+@pytest.mark.parametrize(("mask", "fits"), [(0, True), (9, True), (16, False), (-1, False), (-16, False)])
+def test_scalar_masks_are_looked_up(mask, fits):
+    V, U, _, x, G = problem(-1000)
+    assert is_proved(scalar_mask, (V, U, mask, x, G)) == fits
+    error = run_or_refuse(ROWS, scalar_mask, V, U, mask, x, G, order="sequential")
+    assert error is None or (not fits and isinstance(error, strads.BodyIndexError))
 
 
 def test_masks_do_not_fit_shorter_tables():

@@ -24,7 +24,10 @@ _LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
 _EXTENDED = ("axis", "argument", "indices")  # kinds to which constants are added, to be looked up before a run
 _OF_INTEGERS = ("axis", "row", "constant", "argument", "indices", "largest")  # kinds of limits of integers alone
 # Operators whose results of integers are integers.
-_KEEPING = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod)
+_KEEPING = (
+    *(operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod),
+    *(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
+)
 _OPPOSITE = {operator.lt: operator.ge, operator.le: operator.gt, operator.gt: operator.le, operator.ge: operator.lt}
 _OPPOSITE |= {operator.eq: operator.ne, operator.ne: operator.eq}
 _MIRRORED = {operator.gt: operator.lt, operator.ge: operator.le}
@@ -153,6 +156,8 @@ class Ranges:
             if own is not None and own[0] in _LENGTHS:  # it is mostly not 0
                 fits = frozenset({(("constant", 1), own)})
                 return Bound(1, fits) if self._assuming.allows(fits) else Bound(0)
+            if own is not None and own[0] == "argument":
+                return Bound(0, frozenset({(("constant", 0), own)}))
             if below is not None and below[0] in _LENGTHS:
                 return Bound(0)
             return None if below is None else Bound(0, _size_is_small(below, is_below=True))
@@ -171,6 +176,8 @@ class Ranges:
             return self._of_phi(variable, node, size, depth)
         if node.op == "pair_first":
             return self._of_range(node, size, depth)
+        if _operator(node) is operator.and_:
+            return self._of_mask(node, point, size, depth)
         base, added = self._linear(variable)
         if base != variable:
             fits, bound = self._may_add(added, base, point, depth), self._bound(base, point, size, depth)
@@ -186,6 +193,20 @@ class Ranges:
                 either = [self._bound(each.name, point, size, depth) for each in node.args]
                 return (_tightest if (function is max) == (size is None) else _loosest)(either, size)
         return None
+
+    def _of_mask(self, node: Any, point: Point, size: Size | None, depth: int) -> Bound | None:
+        """Return the bound of the bits that two integers share: those of one that is not negative limit them."""
+        found = list[Bound]()
+        for operand in (node.lhs.name, node.rhs.name):
+            low, own = self._bound(operand, point, None, depth), self._value(operand).size
+            if low is None or low.at < 0:
+                continue
+            high = Bound(0) if size is None else self._bound(operand, point, size, depth)
+            if high is not None:
+                found.append(high.moved(0, low.fits))
+            if size is not None and own is not None and own[0] in _EXTENDED:
+                found.append(Bound(-1, low.fits | {(("plus", own, 1), size)}))
+        return _tightest([bound for bound in found if self._assuming.allows(bound.fits)], size)
 
     def _of_range(self, node: Any, size: Size | None, depth: int) -> Bound | None:
         """Return the bound of the numbers of a range."""
@@ -339,9 +360,9 @@ class Ranges:
         added, variable = 0, self.root(variable)
         while True:
             node = self._nodes.get(variable, (0, None))[1]
-            if not isinstance(node, ir.Expr) or node.op not in ("binop", "inplace_binop"):
+            function = _operator(node)
+            if function is None:
                 return variable, added
-            function = node.fn if node.op == "binop" else node.immutable_fn
             left, right = self._constant(node.lhs.name), self._constant(node.rhs.name)
             if function in (operator.add, operator.sub) and right is not None:
                 added += right if function is operator.add else -right
@@ -421,9 +442,8 @@ class Ranges:
             return False
         if node.op == "phi":
             return all(each is not ir.UNDEFINED and each.name in integers for each in node.incoming_values)
-        if node.op in ("binop", "inplace_binop"):
-            function = node.fn if node.op == "binop" else node.immutable_fn
-            return function in _KEEPING and {node.lhs.name, node.rhs.name} <= integers
+        if _operator(node) is not None:
+            return _operator(node) in _KEEPING and {node.lhs.name, node.rhs.name} <= integers
         if node.op == "call" and not node.kws and node.vararg is None:
             function, arguments = self._value(node.func.name).constant, {each.name for each in node.args}
             return function is int or function is len or (function in (min, max, abs) and arguments <= integers)
@@ -431,6 +451,13 @@ class Ranges:
             assert value.below is not None
             return self._kinds[value.below[1]].holds_integers(value.below[2])
         return node.op == "pair_first" and self._range_call(node)[1] is not None
+
+
+def _operator(node: Any) -> Any:
+    """Return the operator of a binary operation; None of anything else."""
+    if not isinstance(node, ir.Expr) or node.op not in ("binop", "inplace_binop"):
+        return None
+    return node.fn if node.op == "binop" else node.immutable_fn
 
 
 def _pair(own: Size, size: Size) -> Fits:

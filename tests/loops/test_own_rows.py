@@ -196,7 +196,7 @@ def test_indices_that_are_not_proved_are_checked_beforehand():
 
 
 def test_counters_beside_own_rows_are_copied_without_records(recorded):
-    reads = np.random.default_rng(0).integers(0, 5, (TASKS, 30)).astype("u1")
+    reads = np.random.default_rng(0).integers(0, 5, (TASKS, 30))
     counts, unknown = np.zeros(256, "i8"), np.zeros(TASKS, "i4")
     tables = [strads.dvector(array) for array in (reads, counts, unknown)]
     for _ in range(2):
@@ -207,3 +207,42 @@ def test_counters_beside_own_rows_are_copied_without_records(recorded):
     assert stats.strategy == "independent"
     assert "integers are only added to counts" in stats.plan.explain()
     assert not recorded
+
+
+def raised(k, signal, result):
+    result[k, 0] += 1
+    if k == 390:
+        raise ValueError("no")
+
+
+def endless(k, signal, result):
+    result[k, 0] += 1
+    i = 0
+    while i < 3:
+        i += 1 if k != 390 else 0
+
+
+def of_a_shape(k, signal, result):
+    result[k, 0] += 1
+    row = np.zeros(3)
+    row[:] = result.shape
+
+
+def of_a_pair(k, signal, result):
+    row = result[k]
+    row[0] += 1
+    row[:] = divmod(row[1], 2.0)
+
+
+def of_a_tuple(k, signal, result):
+    result[k, 0] += 1
+    result[k] = (1.0, 2.0)
+
+
+@pytest.mark.parametrize("body", [raised, endless, of_a_shape, of_a_pair, of_a_tuple])
+@pytest.mark.parametrize("order", ["any", "sequential"])
+def test_what_fails_for_reasons_of_its_own_changes_nothing(body, order):
+    tables = [strads.dvector(array) for array in problem()]
+    with pytest.raises(strads.BodyError):
+        async_for(TASKS, body, *tables, threads=2, order=order)
+    assert not tables[1].to_numpy().any()

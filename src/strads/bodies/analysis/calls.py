@@ -108,6 +108,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+PAIRS = (divmod, math.frexp, math.modf)  # functions of numbers that return two
 # Functions of a number that take as long as ten operators or more.
 _LONG = frozenset(
     getattr(module, name)

@@ -91,8 +91,10 @@ class Dataflow:
             raise compile_error(block.loc.filename, block.loc.line, reason)
         for label in endless_exits(self.cfg, self.blocks):
             self.effects.loops |= self.condition(label) | self._control[label]
+            self.effects.may_not_end = True
         for label in raising_blocks(self.blocks) & set(self._control):
             self.effects.raises |= self._control[label]
+            self.effects.may_raise = True
 
     def value(self, name: str) -> Value:
         """Return the value of a variable as seen by the current statement, if it is known."""

@@ -92,10 +92,10 @@ class Effects:
         Accesses to rows of tables.
     fallible
         Indices within rows and local containers, sizes of arrays, functions that refuse some values.
-    loops
-        Conditions of `while` loops.
-    raises
-        Exceptions that the body raises itself.
+    loops, may_not_end
+        Conditions of `while` loops; whether there are any, even if nothing but the loop index decides.
+    raises, may_raise
+        The same of exceptions that the body raises itself.
     writes, stores
         Argument → first line that certainly writes it; → the statements that do.
     lasting
@@ -117,6 +117,8 @@ class Effects:
     fallible: set[FallibleOperation] = field(default_factory=set)
     loops: Sources = NOTHING
     raises: Sources = NOTHING
+    may_not_end: bool = False
+    may_raise: bool = False
     writes: dict[int, int] = field(default_factory=dict)
     stores: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
     lasting: dict[tuple[Size, Size], Fits] = field(default_factory=dict)

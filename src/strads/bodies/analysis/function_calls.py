@@ -106,6 +106,8 @@ class FunctionCalls(Evaluation):
             return self._opaque(everything)
         depths = [memory.depth(value) for value in arguments]
         if self._is_number(effect, depths, arguments, keywords):
+            if function in calls.PAIRS:
+                return Value(items=(Value(sources=sources), Value(sources=sources)), sources=sources)
             below = constant_limit(arguments[0]) if function is int and len(everything) == 1 else None
             return Value(sources=sources, number=self._number("call", identity(function), of=everything), below=below)
         return memory.new(None, is_array=True, contents=Value(sources=sources), length=sources)

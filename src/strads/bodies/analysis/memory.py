@@ -295,11 +295,11 @@ class Memory:
     def write(self, container: Value, index: Value, value: Value) -> None:
         """Process `container[index] = value`."""
         is_slice = index.is_slice and index.items is None and index is not FIELD
-        fits = Fits() if is_slice and not value.is_memory and value.items is None else None  # a number fits any slice
+        fits = Fits() if is_slice and value.is_number else None  # a number fits any slice
         for part in parts(container):
             self._store(part.argument)
             self.access(part, container, index, write=True, fits=fits)
-        if value.is_memory and self.depth(container) != 1:  # an array whose shape may differ from that of the row
+        if not value.is_number and (is_slice or self.depth(container) != 1):  # its shape may differ from the row's
             is_row = index.items is None and not index.is_slice and (self.depth(container), self.depth(value)) == (2, 1)
             row = self.size(container, 1) if is_row else None
             alike = Fits() if row is not None and row == self.size(value) else None

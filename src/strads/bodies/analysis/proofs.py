@@ -169,7 +169,7 @@ class Proofs:
     def _proof(self) -> Fits | None:
         effects = self.effects
         fits = [access.fits for access in effects.accesses] + [operation.fits for operation in effects.fallible]
-        if None in fits or effects.loops or effects.raises or effects.doubtful or effects.near:
+        if None in fits or effects.may_not_end or effects.may_raise or effects.doubtful or effects.near:
             return None
         return frozenset().union(*(pairs or () for pairs in fits))
 

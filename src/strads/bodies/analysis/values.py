@@ -1,8 +1,11 @@
 """Abstract values of variables: the memory that they may refer to, and whose contents determine the value."""
 
+import numbers
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 # Sources that are not arguments.
 OPAQUE = -1  # values that the rules do not cover: random numbers, unknown functions
@@ -145,6 +148,14 @@ class Value:
     def is_memory(self) -> bool:
         """Whether it may be an array or another container; a tuple is not."""
         return bool(self.references)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is certainly one number: no container, tuple, iterator or function."""
+        if self.constant is not NOT_CONSTANT and not isinstance(self.constant, numbers.Number | np.bool_):
+            return False
+        others = self.items, self.elements, self.method
+        return not (self.is_memory or self.is_shape or self.is_slice) and others == (None, None, None)
 
     def with_sources(self, sources: Iterable[int]) -> "Value":
         """Return the value with additional sources."""

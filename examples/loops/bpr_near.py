@@ -28,7 +28,7 @@ def body(k, likes, W, H, rng, rate, penalty):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Users take items of one of 20 groups, which are popular by a power law."""
     rng = np.random.default_rng(seed)
-    n, users, items, rank = int(6_000_000 * scale), int(80_000 * scale), int(20_000 * scale), 32
+    n, users, items, rank = int(9_000_000 * scale), int(80_000 * scale), int(20_000 * scale), 32
     likes = np.empty(n, [("user", "i4"), ("taken", "i4")])
     likes["user"] = rng.permutation(users)[(users * rng.random(n) ** 2).astype(int)]
     popular = (items * rng.random(n) ** 3).astype(int)

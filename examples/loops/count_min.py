@@ -16,7 +16,7 @@ def body(k, stream, a, b, sketch):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Keys as frequent as by Zipf's law, a sketch of 4 rows."""
     rng = np.random.default_rng(seed)
-    n, keys = int(20_000_000 * scale), int(5_000_000 * scale)
+    n, keys = int(28_000_000 * scale), int(5_000_000 * scale)
     stream = rng.integers(0, 2**31 - 1, keys)[(keys ** rng.random(n)).astype(int) - 1]
     a, b = rng.integers(1, 2**31 - 1, (2, 4))
     return n, (*map(strads.dvector, (stream, a, b)), strads.dvector.zeros((4, 100_003), "i8"))

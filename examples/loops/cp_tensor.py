@@ -24,7 +24,7 @@ def body(k, entries, A, B, C, rate, penalty):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Users, items, and weeks, popular by power laws; planted factors."""
     rng = np.random.default_rng(seed)
-    n, rank, ways = int(8_000_000 * scale), 16, (int(60_000 * scale), int(15_000 * scale), 200)
+    n, rank, ways = int(40_000_000 * scale), 16, (int(60_000 * scale), int(15_000 * scale), 200)
     entries = np.empty(n, [("i", "i4"), ("j", "i4"), ("l", "i4"), ("value", "f4")])
     for name, size in zip("ijl", ways, strict=True):
         entries[name] = rng.permutation(size)[(size * rng.random(n) ** 2).astype(int)]

@@ -21,7 +21,7 @@ def body(k, offsets, columns, values, labels, w, rate):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Rows of about 40 words, each word as frequent as by Zipf's law; labels of a planted model."""
     rng = np.random.default_rng(seed)
-    n, features = int(2_500_000 * scale), int(600_000 * scale)
+    n, features = int(3_600_000 * scale), int(600_000 * scale)
     offsets = np.concatenate([[0], np.cumsum(rng.poisson(40, n))])
     columns = rng.permutation(features)[(features ** rng.random(offsets[-1])).astype(int) - 1].astype("i4")
     values = rng.uniform(0.1, 0.3, offsets[-1]).astype("f4")

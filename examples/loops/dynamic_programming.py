@@ -20,7 +20,7 @@ def body(k, coins, fewest):
 
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Eight coins from 50 to 20,000."""
-    n = int(40_000_000 * scale)
+    n = int(56_000_000 * scale)
     coins = np.sort(np.random.default_rng(seed).integers(50, 20_000, 8))
     return range(1, n + 1), (strads.dvector(coins), strads.dvector.zeros(n + 1, "i4"))
 

@@ -21,7 +21,7 @@ def body(k, one, other, distance):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Two texts of four letters, the other one with a third of its letters changed."""
     rng = np.random.default_rng(seed)
-    n = max(10, int(8000 * scale**0.5))
+    n = max(10, int(9500 * scale**0.5))
     one = rng.integers(0, 4, n, "i1")
     other = np.where(rng.random(n) < 0.3, rng.integers(0, 4, n, "i1"), one)
     distance = np.zeros((n + 1, n + 1), "i4")

@@ -21,7 +21,7 @@ def body(k, games, rating, gain):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Games of players who play as often as by a power law, against others of near strength."""
     rng = np.random.default_rng(seed)
-    n, players = int(35_000_000 * scale), int(600_000 * scale)
+    n, players = int(60_000_000 * scale), int(600_000 * scale)
     strength = np.sort(rng.normal(1500, 300, players))
     games = np.empty(n, [("first", "i4"), ("second", "i4"), ("score", "f8")])
     first = rng.permutation(players)[(players * rng.random(n) ** 2).astype(int)]

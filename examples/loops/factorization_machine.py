@@ -32,7 +32,7 @@ def body(k, fields, labels, w, V, rate, penalty):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Clicks with 10 categorical fields of 10 to 100,000 values, each by a power law; planted factors."""
     rng = np.random.default_rng(seed)
-    n, rank = int(1_500_000 * scale), 8
+    n, rank = int(3_000_000 * scale), 8
     sizes = np.maximum(2, np.geomspace(10, 100_000 * scale, 10).astype(int))
     starts = np.concatenate([[0], np.cumsum(sizes)])
     fields = np.stack([s + (c * rng.random(n) ** 3).astype("i4") for s, c in zip(starts, sizes, strict=False)], 1)

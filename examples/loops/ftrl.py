@@ -31,7 +31,7 @@ def body(k, offsets, columns, values, labels, z, n, alpha, beta, l1, l2):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Clicks: 20 features a row, each as frequent as by Zipf's law; labels of a planted sparse model."""
     rng = np.random.default_rng(seed)
-    rows, features, fields = int(1_800_000 * scale), int(500_000 * scale), 20
+    rows, features, fields = int(2_500_000 * scale), int(500_000 * scale), 20
     offsets = np.arange(rows + 1) * fields
     columns = rng.permutation(features)[(features ** rng.random(offsets[-1])).astype(int) - 1].astype("i4")
     values = rng.uniform(0.5, 1.0, offsets[-1]).astype("f4")

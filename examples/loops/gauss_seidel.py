@@ -18,7 +18,7 @@ def body(k, u, f):
 
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """A square with random sources, zero at its border."""
-    side = max(8, int(7600 * scale**0.5))
+    side = max(8, int(9000 * scale**0.5))
     f = np.random.default_rng(seed).normal(0, 1, (side, side))
     return (side - 2) ** 2, (strads.dvector.zeros((side, side), "f8"), strads.dvector(f, copy=False))
 

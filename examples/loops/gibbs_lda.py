@@ -35,7 +35,7 @@ def body(k, tokens, topics, uniform, doc_topic, word_topic, totals, alpha, beta,
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Documents of about 150 words with planted topics; words are as frequent as by Zipf's law."""
     rng = np.random.default_rng(seed)
-    n, words = int(3_000_000 * scale), int(60_000 * scale)
+    n, words = int(4_000_000 * scale), int(60_000 * scale)
     docs = n // 150
     tokens = np.empty(n, [("doc", "i4"), ("word", "i4")])
     tokens["doc"] = np.sort(rng.integers(0, docs, n))

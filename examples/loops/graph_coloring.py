@@ -24,7 +24,7 @@ def body(k, offsets, neighbours, colours):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """A graph without loops, its degrees by a power law."""
     rng = np.random.default_rng(seed)
-    vertices, edges = int(2_000_000 * scale), int(12_000_000 * scale)
+    vertices, edges = int(4_000_000 * scale), int(24_000_000 * scale)
     pairs = rng.permutation(vertices)[(vertices * rng.random((2, edges)) ** 2).astype(int)]
     pairs = pairs[:, pairs[0] != pairs[1]]
     ends, others = np.concatenate(pairs), np.concatenate(pairs[::-1])

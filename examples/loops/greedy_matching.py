@@ -19,7 +19,7 @@ def body(k, edges, mate):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """A graph with degrees by a power law, its edges in random order."""
     rng = np.random.default_rng(seed)
-    vertices, count = int(4_000_000 * scale), int(30_000_000 * scale)
+    vertices, count = int(8_000_000 * scale), int(60_000_000 * scale)
     names = rng.permutation(vertices).astype(np.int32)
     edges = names[(vertices * rng.random((count, 2)) ** 2).astype(np.int32)]
     return count, (strads.dvector(edges, copy=False), strads.dvector.full(vertices, -1, "i4"))

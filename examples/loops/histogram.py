@@ -14,7 +14,7 @@ def body(k, values, counts):
 
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Squares of uniform numbers, 1,000 bins."""
-    values = np.random.default_rng(seed).random(int(250_000_000 * scale), np.float32) ** 2
+    values = np.random.default_rng(seed).random(int(600_000_000 * scale), np.float32) ** 2
     return len(values), (strads.dvector(values, copy=False), strads.dvector.zeros(1000, "i8"))
 
 

@@ -21,7 +21,7 @@ def body(k, offsets, columns, values, b, x):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Equations in about 12 unknowns anywhere, as those of a tomography."""
     rng = np.random.default_rng(seed)
-    n, unknowns = int(2_400_000 * scale), int(800_000 * scale)
+    n, unknowns = int(8_000_000 * scale), int(2_600_000 * scale)
     offsets = np.concatenate([[0], np.cumsum(rng.integers(8, 17, n))])
     columns = rng.integers(0, unknowns, offsets[-1], "i4")
     values = rng.normal(0, 1, offsets[-1])

@@ -24,7 +24,7 @@ def body(k, ratings, W, H, rate, penalty, loss):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Ratings with planted factors; users and items are popular by a power law."""
     rng = np.random.default_rng(seed)
-    n, users, items, rank = int(12_000_000 * scale), int(70_000 * scale), int(20_000 * scale), 32
+    n, users, items, rank = int(40_000_000 * scale), int(70_000 * scale), int(20_000 * scale), 32
     ratings = np.empty(n, [("user", "i4"), ("item", "i4"), ("score", "f4")])
     ratings["user"] = rng.permutation(users)[(users * rng.random(n) ** 2).astype(int)]
     ratings["item"] = rng.permutation(items)[(items * rng.random(n) ** 3).astype(int)]

@@ -24,7 +24,7 @@ def body(k, offsets, items, scores, W, H, rate, penalty):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Ratings with planted factors; users rate about 150 items, items are popular by a power law."""
     rng = np.random.default_rng(seed)
-    users, items, rank = int(130_000 * scale), int(25_000 * scale), 32
+    users, items, rank = int(180_000 * scale), int(25_000 * scale), 32
     offsets = np.concatenate([[0], np.cumsum(rng.geometric(1 / 150, users))])
     n = offsets[-1]
     item = rng.permutation(items)[(items * rng.random(n) ** 3).astype(int)].astype("i4")

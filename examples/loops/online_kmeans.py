@@ -26,7 +26,7 @@ def body(k, points, centres, counts):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Points around 64 planted centres; the first points are where the centres start."""
     rng = np.random.default_rng(seed)
-    n, k, d = int(2_300_000 * scale), 64, 16
+    n, k, d = int(3_000_000 * scale), 64, 16
     planted = rng.normal(0, 2, (k, d)).astype("f4")
     points = planted[rng.integers(0, k, n)] + rng.normal(0, 1, (n, d)).astype("f4")
     return n, (strads.dvector(points), strads.dvector(points[:k]), strads.dvector.zeros(k, "i4"))

@@ -21,7 +21,7 @@ def body(k, offsets, targets, rank, residual, damping, tolerance):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """A web whose pages are linked to by a power law."""
     rng = np.random.default_rng(seed)
-    pages = int(3_000_000 * scale)
+    pages = int(8_000_000 * scale)
     links = rng.geometric(0.1, pages)
     offsets = np.concatenate([[0], np.cumsum(links)])
     targets = rng.permutation(pages)[(pages * rng.random(offsets[-1]) ** 3).astype(int)].astype("i4")

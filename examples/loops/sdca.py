@@ -24,7 +24,7 @@ def body(k, offsets, columns, values, labels, squares, alpha, w, C):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Rows of about 40 words, each word as frequent as by Zipf's law; labels of a planted model."""
     rng = np.random.default_rng(seed)
-    n, features = int(1_000_000 * scale), int(300_000 * scale)
+    n, features = int(3_500_000 * scale), int(300_000 * scale)
     offsets = np.concatenate([[0], np.cumsum(rng.poisson(40, n) + 1)])
     columns = rng.permutation(features)[(features ** rng.random(offsets[-1])).astype(int) - 1].astype("i4")
     values = rng.uniform(0.1, 0.3, offsets[-1]).astype("f4")

@@ -35,7 +35,7 @@ def body(k, pairs, negatives, W, C, rate):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Pairs of one of 100 topics each; words are as frequent as by Zipf's law."""
     rng = np.random.default_rng(seed)
-    n, words, rank = int(1_200_000 * scale), int(50_000 * scale), 64
+    n, words, rank = int(2_000_000 * scale), int(50_000 * scale), 64
     order = (words ** rng.random((n, 2))).astype(int) - 1
     pairs = (order // 100 * 100 + rng.integers(0, 100, (n, 1))) % words
     W = strads.dvector.uniform((words, rank), -0.5 / rank, 0.5 / rank, seed=seed)

@@ -28,7 +28,7 @@ def body(k, triples, corrupted, E, R, rate, margin):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Facts of 200 relations; entities and relations are as frequent as by a power law."""
     rng = np.random.default_rng(seed)
-    n, entities, relations, rank = int(5_000_000 * scale), int(200_000 * scale), 200, 32
+    n, entities, relations, rank = int(7_000_000 * scale), int(200_000 * scale), 200, 32
     triples = np.empty(n, [("head", "i4"), ("relation", "i4"), ("tail", "i4")])
     triples["head"] = (entities * rng.random(n) ** 2).astype(int)
     triples["relation"] = (relations * rng.random(n) ** 3).astype(int)

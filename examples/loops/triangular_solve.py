@@ -20,14 +20,14 @@ def body(k, offsets, columns, values, diagonal, b, x):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """The lower half of a grid's matrix with nine neighbours each, row by row of the grid."""
     rng = np.random.default_rng(seed)
-    side = max(8, int(4000 * scale**0.5))
+    side = max(8, int(7000 * scale**0.5))
     n = side * side
     cells = np.arange(n)
     before = np.stack([cells - side - 1, cells - side, cells - side + 1, cells - 1], 1)
     beside = np.stack([cells % side > 0, cells >= 0, cells % side < side - 1, cells % side > 0], 1)
     there = (before >= 0) & beside
     offsets = np.concatenate([[0], np.cumsum(there.sum(1))])
-    columns, values = before[there].astype("i4"), -rng.uniform(0.1, 0.24, offsets[-1])
+    columns, values = before[there].astype("i4"), -rng.uniform(0.1, 0.24, offsets[-1]).astype("f4")
     tables = (
         strads.dvector(a, copy=False) for a in (offsets, columns, values, rng.uniform(1, 2, n), rng.normal(0, 1, n))
     )

@@ -28,7 +28,7 @@ def body(k, games, mean, variance, beta, drift):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Games of players who play as often as by a power law, against others of near strength."""
     rng = np.random.default_rng(seed)
-    n, players = int(6_000_000 * scale), int(300_000 * scale)
+    n, players = int(18_000_000 * scale), int(300_000 * scale)
     strength = np.sort(rng.normal(25, 8, players))
     first = rng.permutation(players)[(players * rng.random(n) ** 2).astype(int)]
     second = np.abs(first + rng.normal(0, players / 50, n).astype(int)) % players

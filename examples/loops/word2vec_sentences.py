@@ -34,7 +34,7 @@ def body(k, offsets, words, negatives, W, C, window, rate):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Sentences of about 15 words of one of 50 topics each; words are as frequent as by Zipf's law."""
     rng = np.random.default_rng(seed)
-    sentences, vocabulary, rank, drawn = int(20_000 * scale), int(30_000 * scale), 64, 5
+    sentences, vocabulary, rank, drawn = int(28_000 * scale), int(30_000 * scale), 64, 5
     offsets = np.concatenate([[0], np.cumsum(rng.integers(5, 26, sentences))])
     n = offsets[-1]
     order = (vocabulary ** rng.random(n)).astype(int) - 1

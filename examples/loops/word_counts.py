@@ -15,7 +15,7 @@ def body(k, words, counts):
 def make(scale: float = 1.0, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     """Words are hashes of 64 bits, as frequent as by Zipf's law."""
     rng = np.random.default_rng(seed)
-    n, vocabulary = int(5_000_000 * scale), int(200_000 * scale)
+    n, vocabulary = int(10_000_000 * scale), int(200_000 * scale)
     names = rng.integers(0, 2**62, vocabulary)
     words = names[(vocabulary ** rng.random(n)).astype(int) - 1]
     keys = np.unique(words)

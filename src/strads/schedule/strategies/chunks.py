@@ -15,7 +15,7 @@ from strads.schedule.records.touches import Touches, is_write, span
 from strads.schedule.strategies.precedence import Precedence, parallelism
 from strads.schedule.strategies.problem import Problem
 
-CHUNKS = (256, 1024, 4096, 16_384)  # numbers of chunks of the whole loop to try
+CHUNKS = (256, 1024, 4096, 16_384, 65_536)  # numbers of chunks of the whole loop to try
 SAMPLES = 8  # stretches that are examined
 NEXT = 8  # chunks that are looked at whether they conflict with one
 SHORT = 4  # runs of at most this average length do not affect where chunks are cut

@@ -406,3 +406,16 @@ def test_a_plan_that_would_take_many_calls_is_made_nowhere(runtime, monkeypatch)
         for _ in range(2):
             strads.async_for(len(places), scattered, strads.dvector(places), alone)
         np.testing.assert_array_equal(x.to_numpy(), alone.to_numpy())
+
+
+def by_chance(k, rng, H):
+    if rng.random() < 2:
+        H[k, 0] = rng.integers(3)
+    H[rng.integers(len(H)) % 1, 1] = 1
+
+
+@pytest.mark.nodes
+def test_fewer_tasks_than_jobs_under_locks(runtime):
+    H = strads.dvector.zeros((1, 4), "i8")
+    strads.async_for(1, by_chance, strads.random(97), H, strategy="locked")
+    assert H[0, 1] == 1

@@ -78,8 +78,10 @@ def _assigned(tasks: NodeTasks, plan: Plan, records: AccessRecords, everything: 
 
 def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
     """Return the ownership of a node's jobs or, under row locks, which do not span nodes, of its tasks."""
-    of_part = owned.of_jobs(part.jobs)
-    return of_part if plan.locks is None else replace(of_part, offsets=owned.offsets, claims=owned.claims)
+    if plan.locks is None:
+        return owned.of_jobs(part.jobs)
+    of_jobs = replace(owned, offsets=np.zeros(plan.jobs + 1, np.int64), claims=owned.claims[:0]).of_jobs(part.jobs)
+    return replace(of_jobs, offsets=owned.offsets, claims=owned.claims)
 
 
 def executable_plan(spec: LoopSpec, part: NodePlan, owned: Ownership | None) -> ExecutablePlan:

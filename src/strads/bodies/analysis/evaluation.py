@@ -27,8 +27,8 @@ from strads.bodies.analysis.values import (
 )
 from strads.user_code.functions import ById
 
-WIDE_INTEGERS = (int, np.int64, np.uint64)  # conversions that keep all integers in question
-_LARGEST_MASK = 1 << 61
+_WIDE_INTEGERS = (int, np.int64, np.uint64)  # conversions that keep every integer below `_LARGEST_MASK`
+_LARGEST_MASK = 1 << 61  # constants are smaller, so that one more fits into any integer of 64 bits
 COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.is_)
 
 
@@ -108,7 +108,7 @@ class Evaluation:
             below = None if size is None else ("modulus", size)
             if function is operator.and_:
                 below = _below_masks(operands)
-            elif function in WIDE_INTEGERS and len(operands) == 1:
+            elif function in _WIDE_INTEGERS and len(operands) == 1:
                 below = constant_limit(operands[0])
             return Value(
                 sources=sources, number=number, below=below, magnitude=_magnitude_of_result(function, operands)

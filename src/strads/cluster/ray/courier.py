@@ -18,7 +18,7 @@ from strads.cluster.messages import Bytes
 
 IN_FLIGHT = 2  # calls in flight to one peer
 GAP = 0.010  # seconds between calls that only carry puts, unless the program sets `Comm.hold`
-FULL = 4 << 20  # bytes that are worth a separate call
+FULL = 512 << 10  # bytes that are worth a separate call
 BATCH = 16 << 20  # bytes that close a batch
 PIECE = 100_000  # bytes of an argument that Ray sends inline; larger ones go through the object store
 INLINE = 4 << 20  # bytes up to which a batch is cut into such pieces (Ray allows 10 MB)

@@ -28,7 +28,7 @@ from strads.schedule.kernels.streaming import empty_lines
 from strads.schedule.planner import plan_of_ranges
 from strads.schedule.records.parts import as_sparse
 from strads.schedule.records.row_ranges import Marks, RowRanges, ranges_of
-from strads.schedule.strategies import chunks, levels
+from strads.schedule.strategies import chunks, levels, rotation
 
 
 def same(one: Plan, other: Plan) -> bool:
@@ -101,7 +101,7 @@ def test_rotations_do_not_depend_on_threads(tables: int) -> None:
 
 
 def test_rotation_over_equal_blocks() -> None:
-    plan = build_plan(ratings(100_000, 3000, 1000), threads=2)
+    plan = build_plan(ratings(100_000, 3000, 2000), threads=2)
     assert plan.strategy == "rotation"
     assert plan.parallelism > 20
     assert plan.reason == (
@@ -110,6 +110,29 @@ def test_rotation_over_equal_blocks() -> None:
     assert plan.order.dtype == np.int32
     for stage in range(32):
         assert np.all(np.diff(plan.work[plan.stage == stage]) <= 0), "heaviest first"
+
+
+@settings(max_examples=60, deadline=None)
+@given(k_partite_loops(), st.booleans())
+def test_passes_over_a_grid_are_safe(records: AccessRecords, dealt: bool) -> None:
+    in_passes = patch.multiple(rotation, VISITS=0, MIN_TASKS=0.01, STRETCH=0)
+    near = (frozenset({0}),) if dealt else ()
+    with in_passes:
+        plan = build_plan(records, threads=2, strategy="rotation", near=near)
+        assert same(plan, build_plan(records, threads=16, strategy="rotation", near=near))
+    verify_plan(plan, records)
+    one_pass = build_plan(records, threads=2, strategy="rotation", near=near)
+    if len(records.tables) == 2 and records.tasks > 100 and records.tables[0].rows >= 40:
+        assert plan.jobs > one_pass.jobs
+
+
+@pytest.mark.parametrize(("tasks", "passes", "blocks"), [(60_000, 1, 32), (600_000, 8, 16), (1_100_000, 4, 32)])
+def test_rows_that_are_visited_often_are_visited_in_passes(tasks: int, passes: int, blocks: int) -> None:
+    plan = build_plan(ratings(tasks, 3000, 100), threads=2)
+    assert plan.details.blocks == {"W": blocks, "H": blocks}
+    assert plan.jobs == passes * blocks**2
+    assert plan.parallelism > blocks / 2
+    assert (f"{passes} passes" in plan.reason) == (passes > 1)
 
 
 @pytest.mark.parametrize(("items", "taken"), [(1000, True), (1, False)])

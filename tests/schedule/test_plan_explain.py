@@ -7,7 +7,7 @@ from strads.schedule import build_plan
 
 
 def test_rotation_is_explained() -> None:
-    lines = build_plan(ratings(100_000, 3000, 1000), threads=2).explain().splitlines()
+    lines = build_plan(ratings(100_000, 3000, 2000), threads=2).explain().splitlines()
     assert "strategy: rotation" in lines
     assert "tasks: 100,000" in lines
     assert "jobs: 1,024" in lines

@@ -30,7 +30,7 @@ def test_lanes_are_safe_and_closed_by_barriers(records: AccessRecords, lanes: in
 
 
 def test_lanes_are_balanced_and_deterministic() -> None:
-    plan = build_plan(ratings(100_000, 3000, 1000), threads=2)
+    plan = build_plan(ratings(100_000, 3000, 2000), threads=2)
     one, other = with_lanes(plan, 4), with_lanes(plan, 4)
     assert one.jobs == 32 * 5
     assert one.parallelism > 3.5

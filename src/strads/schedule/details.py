@@ -59,7 +59,7 @@ class Pools:
 
 @dataclass(frozen=True)
 class Deck:
-    """Tasks grouped by fine blocks, from which plans are dealt.
+    """Tasks grouped by passes and fine blocks, from which plans are dealt.
 
     Attributes
     ----------
@@ -67,6 +67,8 @@ class Deck:
         Tasks by group.
     sizes : (groups,)
         Tasks of each group.
+    pass_of : (groups,)
+        Pass over the grid in which each group runs.
     cells : (groups, k)
         Fine block of each axis of the grid.
     blocks : (k,)
@@ -79,6 +81,7 @@ class Deck:
 
     order: NDArray[np.integer]
     sizes: NDArray[np.int64]
+    pass_of: NDArray[np.intp]
     cells: NDArray[np.int32]
     blocks: tuple[int, ...]
     cuts: dict[str, NDArray[np.int64]]

@@ -84,7 +84,8 @@ def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np
         home = node_of_block if axis == pinned else _first_users(cells[:, axis], node_of, len(cut) - 1)
         found[table] = cut[np.searchsorted(home, np.arange(nodes + 1))]
         found[table][-1] = records.tables[table].rows
-        parts.append(_block_units(table, cut, home, cells[:, axis]))
+        alone = plan.jobs == len(np.unique(cells, axis=0))  # those of a half travel together, see `stage_in_passes`
+        parts.append(_block_units(table, cut, home, cells[:, axis], alone=alone))
         parts.append(
             _units_read_elsewhere(plan, records, table, cut[cells[:, axis]], cut[cells[:, axis] + 1], found[table])
         )
@@ -163,10 +164,12 @@ def _first_users(block: NDArray[np.int32], node_of: NDArray[np.int32], blocks: i
     return np.maximum(np.maximum.accumulate(home), 0).astype(np.int32)
 
 
-def _block_units(table: int, cut: NDArray[np.int64], home: NDArray[np.int32], block: NDArray[np.int32]) -> Units:
+def _block_units(
+    table: int, cut: NDArray[np.int64], home: NDArray[np.int32], block: NDArray[np.int32], *, alone: bool
+) -> Units:
     blocks = len(cut) - 1
     users = np.stack([block.astype(np.int64), np.arange(len(block))], axis=1)
-    tables, several = np.full(blocks, table, np.int32), np.diff(cut) > 1
+    tables, several = np.full(blocks, table, np.int32), alone & (np.diff(cut) > 1)
     return Units(tables, cut[:-1], cut[1:], home, several, np.ones(blocks, bool), users[_ascending(users)])
 
 

@@ -15,6 +15,7 @@ from strads.schedule.strategies.precedence import chain, parallelism
 
 GRAIN = 64  # most fine blocks of a block: rows of one fine block always meet
 DEAL_EVERY = 4  # calls
+OUTER_PASSES = 4  # over all of a grid, if there are several passes
 ROWS_NEAR, MIN_NEAR = 64, 8  # rows of a block, and blocks unless the table has fewer
 
 Deal = tuple[int, ...]  # a seed and a number: what determines how the fine blocks are dealt
@@ -25,12 +26,14 @@ def deal_plan(deck: Deck, deal: Deal) -> Plan:
     random = generator(deal)
     members = tuple(dealt(len(cut) - 1, b, random) for b, cut in zip(deck.blocks, deck.cuts.values(), strict=True))
     coarse = np.stack([member[deck.cells[:, axis]] for axis, member in enumerate(members)], axis=1)
-    job_key = np.ravel_multi_index(tuple(coarse.T), deck.blocks)
-    tasks = np.bincount(job_key, deck.sizes, int(np.prod(deck.blocks))).astype(np.int64)
+    passes = int(deck.pass_of.max(initial=0)) + 1
+    job_key = np.ravel_multi_index((deck.pass_of, *coarse.T), (passes, *deck.blocks))
+    tasks = np.bincount(job_key, deck.sizes, passes * int(np.prod(deck.blocks))).astype(np.int64)
     present = np.flatnonzero(tasks)
     sizes = tasks[present]
-    cells = np.stack(np.unravel_index(present, deck.blocks), axis=1).astype(np.int32)
-    stage = diagonal(cells, max(deck.blocks))
+    pass_of, *blocks_of = np.unravel_index(present, (passes, *deck.blocks))
+    cells = np.stack(blocks_of, axis=1).astype(np.int32)
+    stage = stage_in_passes(pass_of, passes, cells, max(deck.blocks))
     priority = np.lexsort((present, -sizes, stage))
     rank = np.zeros(len(tasks), np.uint16)  # sorting such numbers takes linear time
     rank[present[priority]] = np.arange(len(priority))
@@ -45,7 +48,7 @@ def deal_plan(deck: Deck, deal: Deal) -> Plan:
     stages, stage_jobs = np.unique(stage, return_counts=True)
     return Plan(
         "rotation",
-        reason_of(names, deck.blocks, stage_jobs),
+        reason_of(names, deck.blocks, passes, stage_jobs),
         order,
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         np.searchsorted(stages, stage[priority]).astype(np.int32),
@@ -106,6 +109,24 @@ def diagonal(cells: NDArray[np.int32], side: int) -> NDArray[np.int64]:
     return stage
 
 
+def stage_in_passes(
+    pass_of: NDArray[np.integer], passes: int, cells: NDArray[np.int32], side: int
+) -> NDArray[np.int64]:
+    """Stage of each cell in each of several passes over the grid: the pass, the half, and the stage in it.
+
+    First each half of the rows of one table meets one half of those of the other, then the other half; in the next pass
+    in reverse order. So on two nodes, each with a half of a table, a pass moves the other table only once. If there are
+    more than `OUTER_PASSES`, some of them are passes over each half, in the same way.
+    """
+    if passes == 1:
+        return diagonal(cells, side)
+    half, inner = -(-side // 2), max(passes // OUTER_PASSES, 1)
+    outer_pass, inner_pass = np.divmod(pass_of.astype(np.int64), inner)
+    stage = outer_pass * 2 + (diagonal(cells // half, 2) ^ (outer_pass & 1))
+    within = stage_in_passes(inner_pass, inner, cells % half, half)
+    return stage * (within.max(initial=0) + 1) + within
+
+
 def bottleneck(names: list[str], shape: tuple[int, ...]) -> str:
     """Name the table that has the fewest blocks."""
     axis = int(np.argmin(shape))
@@ -113,7 +134,7 @@ def bottleneck(names: list[str], shape: tuple[int, ...]) -> str:
     return f"the rows of {names[axis]} that tasks touch give only {shape[axis]} block{plural}"
 
 
-def reason_of(names: list[str], shape: tuple[int, ...], stage_jobs: NDArray[np.intp]) -> str:
+def reason_of(names: list[str], shape: tuple[int, ...], passes: int, stage_jobs: NDArray[np.intp]) -> str:
     """Say how a rotation works."""
     rows = " and ".join(f"one row of {name}" for name in names)
     if len(set(shape)) == 1:
@@ -122,4 +143,5 @@ def reason_of(names: list[str], shape: tuple[int, ...], stage_jobs: NDArray[np.i
         cut = "rows are cut into " + ", ".join(f"{b} blocks of {n}" for b, n in zip(shape, names, strict=True))
     stages, most = len(stage_jobs), int(stage_jobs.max(initial=0))
     up_to = "" if np.all(stage_jobs == most) else "up to "
-    return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {up_to}{most} jobs"
+    again = f" in {passes} passes, each with some of the tasks, as rows are visited often" if passes > 1 else ""
+    return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {up_to}{most} jobs{again}"

@@ -1,4 +1,8 @@
-"""Strategy *rotation*: each task touches one row of each of k written tables (thesis §4.1, algorithms 3 and 4)."""
+"""Strategy *rotation*: each task touches one row of each of k written tables (thesis §4.1, algorithms 3 and 4).
+
+Where tasks visit rows often, an epoch goes over the grid several times, each time with some of the tasks of each cell:
+factors learned in one cell alone would not fit those of the next.
+"""
 
 from dataclasses import dataclass
 
@@ -7,13 +11,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
+from strads.rng.splitmix import mix
 from strads.schedule.details import Deck, Details
 from strads.schedule.kernels.counting_sort import group_by_key
 from strads.schedule.kernels.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.written_rows import columns_equal
 from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
-from strads.schedule.strategies.dealing import GRAIN, bottleneck, deal_plan, diagonal, most_blocks, reason_of
+from strads.schedule.strategies.dealing import GRAIN, bottleneck, deal_plan, most_blocks, reason_of, stage_in_passes
 from strads.schedule.strategies.precedence import Precedence, chain, parallelism
 from strads.schedule.strategies.problem import Problem
 
@@ -23,6 +28,10 @@ MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many bl
 MAX_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH_OF_GRID = 2.0  # parallelism with which no other strategy is considered
 MAX_KEYS = 65_536  # so that the job of a task fits uint16
+VISITS = 64  # of a row, on average, beyond which there are several passes over a grid of two tables
+PASSES = 8, 4  # as many as jobs allow; where blocks are dealt, and finely cut for that, at most the last number
+STRETCH, STRETCH_BESIDE_PRIVATE = 4, 10  # binary logarithm of the number of consecutive tasks that share a pass
+MIN_TASKS, MIN_BLOCKS = 256, 8  # of a job on average, and per table, if there are several passes
 
 
 @njit(nogil=True, cache=True)
@@ -32,12 +41,17 @@ def _grid_keys(
     columns: NDArray[np.int64],
     base: NDArray[np.int64],
     share: NDArray[np.uint16],
+    passes: int,
+    stretch: int,
     begin: int,
     end: int,
     keys: NDArray[np.uint16],
     counts: NDArray[np.integer],
 ) -> None:
     """Key of each of the tasks begin..end - 1: the sum of the contributions of its rows' blocks; counts the keys.
+
+    To this is added the pass of the task, below `passes`, times the number of cells: by a hash, the same for each
+    2^`stretch` consecutive tasks.
 
     `rows` (tasks · arity,) are numbered within their tables; `columns` are the accesses of a task that determine its
     key, and `base` (arity,) has the number of the first row of each access's table. `share` (all rows,) is what the
@@ -59,6 +73,11 @@ def _grid_keys(
         for column in columns[2:]:
             for task in range(tile, last):
                 keys[task] += share[np.uint64(base[column] + rows[task * width + np.uint64(column)])]
+        if passes > 1:
+            several, cells = np.uint64(passes), np.uint64(len(counts) // passes)
+            for task in range(tile, last):
+                fraction = mix(task >> np.uint64(stretch)) >> np.uint64(32)
+                keys[task] += cells * (fraction * several >> np.uint64(32))
         for task in range(tile, last):
             counts[keys[task]] += 1
 
@@ -85,7 +104,7 @@ def rotation(problem: Problem) -> Plan:
         cells=grid.cells,
         bottleneck=bottleneck(names, shape),
     )
-    reason = reason_of(names, shape, np.unique(grid.stage, return_counts=True)[1])
+    reason = reason_of(names, shape, grid.passes, np.unique(grid.stage, return_counts=True)[1])
     compact = np.unique(grid.stage, return_inverse=True)[1]
     return problem.plan("rotation", reason, groups, compact, grid.precedence, details)
 
@@ -108,20 +127,23 @@ class _Grid:
     ----------
     cuts, shape
         Bounds of the blocks of each axis, and their number.
+    passes
+        Number of passes over the grid.
     keys, counts, chunks
-        The cell of each task, the tasks of each chunk in each cell, and the bounds of the chunks.
+        The pass and cell of each task, the tasks of each chunk in each of them, and the bounds of the chunks.
     jobs : (jobs,)
-        The cells that have tasks.
+        The passes and cells that have tasks.
     cells : (jobs, axes) int32
         The blocks of each job.
     stage : (jobs,)
-        The diagonal of each job.
+        The pass and diagonal of each job.
     precedence
         Which job waits for which.
     """
 
     cuts: list[NDArray[np.int64]]
     shape: tuple[int, ...]
+    passes: int
     keys: NDArray[np.uint16]
     counts: NDArray[np.integer]
     chunks: NDArray[np.int64]
@@ -133,17 +155,19 @@ class _Grid:
     @classmethod
     def of(cls, problem: Problem, columns: tuple[int, ...]) -> "_Grid":
         """Sort the tasks into cells, by their rows in these columns."""
-        cuts = [_cut(problem, column, _blocks(problem, columns)) for column in columns]
+        blocks, passes = _blocks_and_passes(problem, columns)
+        cuts = [_cut(problem, column, blocks) for column in columns]
         shape = tuple(len(cut) - 1 for cut in cuts)
-        keys, counts, chunks = _keys(problem, columns, cuts, shape)
+        keys, counts, chunks = _keys(problem, columns, cuts, shape, passes)
         sizes = counts.sum(axis=0, dtype=np.int64)
         present = np.flatnonzero(sizes)
-        cells = np.stack(np.unravel_index(present, shape), axis=1).astype(np.int32)
-        stage = diagonal(cells, max(shape))
+        pass_of, *blocks_of = np.unravel_index(present, (passes, *shape))
+        cells = np.stack(blocks_of, axis=1).astype(np.int32)
+        stage = stage_in_passes(pass_of, passes, cells, max(shape))
         order = np.lexsort((present, -sizes[present], stage))
         first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
         precedence = chain(cells[order] + first_block[:-1], int(first_block[-1]))
-        return cls(cuts, shape, keys, counts, chunks, present[order], cells[order], stage[order], precedence)
+        return cls(cuts, shape, passes, keys, counts, chunks, present[order], cells[order], stage[order], precedence)
 
     @property
     def parallelism(self) -> float:
@@ -155,23 +179,25 @@ def _deck(problem: Problem, columns: tuple[int, ...]) -> Deck:
     """Group the tasks by fine blocks of the tables that rows are drawn from."""
     axis_of = _axis_of_tables(problem, columns)
     near = {axis for table, axis in axis_of.items() if any(table in group for group in problem.near)}
-    most = _blocks(problem, columns)
+    most, passes = _blocks_and_passes(problem, columns)
     rows = [problem.tables[problem.column_tables[column]].rows for column in columns]
     blocks = [min(most, most_blocks(count)) if axis in near else most for axis, count in enumerate(rows)]
-    grain = 1 if not near else min(GRAIN, int((MAX_KEYS / np.prod(blocks)) ** (1 / len(near)) + 1e-9))
+    most_keys = MAX_KEYS // passes
+    grain = 1 if not near else min(GRAIN, int((most_keys / np.prod(blocks)) ** (1 / len(near)) + 1e-9))
     wanted = [b * grain if axis in near else b for axis, b in enumerate(blocks)]
     cuts = [_cut(problem, column, fine) for column, fine in zip(columns, wanted, strict=True)]
     shape = tuple(len(cut) - 1 for cut in cuts)
     dealt = [min(b, fine) if axis in near else fine for axis, (b, fine) in enumerate(zip(blocks, shape, strict=True))]
-    keys, counts, bounds = _keys(problem, columns, cuts, shape)
+    keys, counts, bounds = _keys(problem, columns, cuts, shape, passes)
     sizes = counts.sum(axis=0, dtype=np.int64)
     present = np.flatnonzero(sizes)
     order, _ = group_by_key(keys, counts, present, bounds, problem.parallel)
-    cells = np.stack(np.unravel_index(present, shape), axis=1).astype(np.int32)
+    pass_of, *blocks_of = np.unravel_index(present, (passes, *shape))
+    cells = np.stack(blocks_of, axis=1).astype(np.int32)
     tables = problem.tables
     names = [tables[problem.column_tables[column]].name for column in columns]
     axes = {tables[table].name: axis for table, axis in axis_of.items()}
-    return Deck(order, sizes[present], cells, tuple(dealt), dict(zip(names, cuts, strict=True)), axes)
+    return Deck(order, sizes[present], pass_of, cells, tuple(dealt), dict(zip(names, cuts, strict=True)), axes)
 
 
 def _axis_of_tables(problem: Problem, axes: tuple[int, ...]) -> dict[int, int]:
@@ -232,16 +258,37 @@ def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
     return min(largest, max(BLOCKS[k], cached))
 
 
-def _cut(problem: Problem, column: int, blocks: int) -> NDArray[np.int64]:
+def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int, int]:
+    """Number of blocks per table, and of passes over the grid.
+
+    A grid of three tables needs one pass, as any two blocks meet again for each block of the third.
+    """
+    k, blocks = len(columns), _blocks(problem, columns)
+    visits = max(problem.tasks / max(int(np.count_nonzero(_work(problem, column))), 1) for column in columns)
+    if k != 2 or visits <= VISITS:
+        return blocks, 1
+    most_jobs, fewer = min(problem.tasks // MIN_TASKS, MAX_KEYS), blocks
+    while fewer >= MIN_BLOCKS:
+        for passes in PASSES[bool(problem.near) :]:
+            if passes * fewer**k <= most_jobs:
+                return fewer, passes
+        fewer //= 2
+    return blocks, 1
+
+
+def _work(problem: Problem, column: int) -> NDArray[np.integer]:
     table = problem.column_tables[column]
-    begin, end = problem.first_row[table], problem.first_row[table + 1]
-    return equal_work_cuts(problem.sampled_row_work[begin:end], blocks)
+    return problem.sampled_row_work[problem.first_row[table] : problem.first_row[table + 1]]
+
+
+def _cut(problem: Problem, column: int, blocks: int) -> NDArray[np.int64]:
+    return equal_work_cuts(_work(problem, column), blocks)
 
 
 def _keys(
-    problem: Problem, columns: tuple[int, ...], cuts: list[NDArray[np.int64]], shape: tuple[int, ...]
+    problem: Problem, columns: tuple[int, ...], cuts: list[NDArray[np.int64]], shape: tuple[int, ...], passes: int
 ) -> tuple[NDArray[np.uint16], NDArray[np.integer], NDArray[np.int64]]:
-    """Number of each task's cell in the grid, in C order, its count in each chunk, and the chunks."""
+    """Number of each task's pass and cell in the grid, in C order, its count in each chunk, and the chunks."""
     found = problem.found
     share = np.zeros(problem.rows, np.uint16)
     for axis, column in enumerate(columns):
@@ -251,12 +298,13 @@ def _keys(
         share[problem.first_row[table] : problem.first_row[table + 1]] = block_lookup(cuts[axis], values)
     bounds = chunk_bounds(problem.tasks, problem.threads)
     keys = np.empty(problem.tasks, np.uint16)
-    counts = np.zeros((len(bounds) - 1, int(np.prod(shape))), index_dtype(problem.tasks))
+    counts = np.zeros((len(bounds) - 1, passes * int(np.prod(shape))), index_dtype(problem.tasks))
     chosen = np.array(columns, np.int64)
+    stretch = STRETCH if found is problem.written else STRETCH_BESIDE_PRIVATE
 
     def fill(chunk: int) -> None:
         begin, end = bounds[chunk], bounds[chunk + 1]
-        _grid_keys(found.rows, found.arity, chosen, found.base, share, begin, end, keys, counts[chunk])
+        _grid_keys(found.rows, found.arity, chosen, found.base, share, passes, stretch, begin, end, keys, counts[chunk])
 
     problem.parallel(fill, len(counts))
     return keys, counts, bounds

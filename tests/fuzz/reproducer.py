@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from .arguments import Arg
-from .runner import Outcome
+from .runner import IN_PASSES, Outcome
 from .scenario import Case, Step
 
 
@@ -24,6 +24,8 @@ def script(case: Case, outcome: Outcome, seed: str) -> str:
         case.source,
         f'strads.init("threads", nodes={case.nodes}, threads={case.threads})',
     ]
+    if case.passes:
+        lines += [f"strads.schedule.strategies.rotation.{name} = {value}" for name, value in IN_PASSES.items()]
     if case.chunk is not None:
         lines.append(f"strads.loops.program.LoopProgram._chunk = {case.chunk}")
     lines += [f"{name} = {value}" for name, value in case.globals.items() if name in case.source]

@@ -17,6 +17,7 @@ import numpy as np
 import strads
 from strads.loops.program import LoopProgram
 from strads.loops.recorder import CHUNK
+from strads.schedule.strategies import rotation
 
 from .arguments import Arg, contents_like, hinted, state_of_model, state_of_strads, to_model, to_strads
 from .model import Draws, Map, Record
@@ -31,6 +32,8 @@ FAILURES = (WRONG, MISSED, CHANGED, FOREIGN, REFUSED_THOUGH_DOCUMENTED, BAD_ORDE
 GRAMMAR = "plain Python fails: a mistake of the fuzzer"
 INDEX_ERRORS = (IndexError, KeyError, ValueError)
 
+IN_PASSES = {"VISITS": 0, "MIN_TASKS": 0.001, "STRETCH": 0, "STRETCH_BESIDE_PRIVATE": 0}  # short loops, too
+_OF_LONG_LOOPS = {name: getattr(rotation, name) for name in IN_PASSES}
 _numbers = count()
 _modules: dict[str, ModuleType] = {}
 _folder = tempfile.TemporaryDirectory(prefix="strads-fuzz-")
@@ -169,6 +172,8 @@ def run(case: Case) -> list[Outcome]:
     """The outcomes of all calls; the last one failed, or none did."""
     strads.init("threads", nodes=case.nodes, threads=case.threads)
     LoopProgram._chunk = case.chunk or CHUNK
+    for name, value in (IN_PASSES if case.passes else _OF_LONG_LOOPS).items():
+        setattr(rotation, name, value)
     module = module_of(case.source)
     if case.minibatches:
         from .minibatches import ParallelMinibatches, PlainMinibatches

@@ -48,6 +48,7 @@ class Case:
     minibatches: bool = False
     aggregations: dict[str, str] = field(default_factory=dict)
     chunk: int | None = None  # tasks that a thread records at a time; None: as many as outside of tests
+    passes: bool = False  # whether rotations pass several times over their grids, as those of long loops do
 
 
 def _options(program: Program, rng: Random) -> dict[str, Any]:
@@ -91,6 +92,7 @@ def scenario(program: Program, seed: int) -> Case:
         elif nodes > 1 and rng.random() < 0.3:
             case.steps += _distribution(program, sizes, nodes, rng)
         case.steps.append(Step("call", value=indices))
+    case.passes = rng.random() < 0.5
     return case
 
 

@@ -401,7 +401,42 @@ def test_readonly_overrules_a_doubt_but_not_a_write():
 
 def test_volatile_line_is_that_of_the_access():
     line = facts(conditional_row_of_values, VALUES, VALUES).first_volatile_line
-    assert line == conditional_row_of_values.__code__.co_firstlineno + 2
+    assert line == (__file__, conditional_row_of_values.__code__.co_firstlineno + 2)
+
+
+namespace: dict[str, object] = {}
+exec(compile("\ndef bump(target, row):\n    target[row] += 1.0\n", "helpers_of_bodies.py", "exec"), namespace)
+bump = namespace["bump"]
+
+
+def bumps_a_row_of_values(k, W):
+    bump(W, int(W[k]))
+
+
+def bumps_two_rows_of_values(k, W):
+    bump(W, int(W[k]))
+    W[int(W[k])] = 0.0
+
+
+def test_volatile_line_is_that_of_a_function_that_the_body_calls():
+    assert facts(bumps_a_row_of_values, VALUES).first_volatile_line == ("helpers_of_bodies.py", 3)
+    line = facts(bumps_two_rows_of_values, VALUES).first_volatile_line
+    assert line == (__file__, bumps_two_rows_of_values.__code__.co_firstlineno + 2)
+
+
+def adds_forever(k, W):
+    while True:
+        W[k] += 1.0
+
+
+def adds_three_times(k, W):
+    for _ in range(3):
+        W[k] += 1.0
+
+
+def test_what_never_ends_is_not_proved_to_end():
+    assert facts(adds_forever, VALUES).proof is None
+    assert facts(adds_three_times, VALUES).proof is not None
 
 
 def row_sum(k, A, W):

@@ -79,3 +79,19 @@ def test_rows_that_are_visited_seldom_need_one_pass():
     ratings, W, H = problem(100_000, 20_000, 5000)
     stats = strads.async_for(len(ratings), body, strads.dvector(ratings), strads.dvector(W), strads.dvector(H), 0.03)
     assert "passes" not in stats.plan.reason
+
+
+def counting(k, ratings, W, H, rate, counts):
+    body(k, ratings, W, H, rate)
+    counts[0] += 1
+
+
+def test_relaxed_tables_are_not_merged_more_often():
+    ratings, W, H = problem(800_000, 1000, 500)
+    counts = strads.relaxed(strads.dvector.zeros(1, dtype="i8"))
+    stats = strads.async_for(
+        len(ratings), counting, strads.dvector(ratings), strads.dvector(W), strads.dvector(H), 0.03, counts, threads=2
+    )
+    assert stats.strategy == "rotation"
+    assert "passes" not in stats.plan.reason
+    assert counts.table[0] == len(ratings)

@@ -246,3 +246,23 @@ def test_what_fails_for_reasons_of_its_own_changes_nothing(body, order):
     with pytest.raises(strads.BodyError):
         async_for(TASKS, body, *tables, threads=2, order=order)
     assert not tables[1].to_numpy().any()
+
+
+def pulled_near(k, result, other, rng):
+    """Draws another row of the table of which it writes row k."""
+    near = result[rng.near(result)]
+    other[k] = near[0]
+    result[k, 0] = 0.5 * result[k, 0] + 0.5 * near[0]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_rows_drawn_near_are_not_own_ones(count):
+    """Jobs own the rows that they draw from, which only records say."""
+    strads.init("threads", nodes=count, threads=1)
+    outcomes = []
+    for options in ({}, {"mode": "python"}):
+        result, other = strads.dvector(np.arange(4000.0).reshape(2000, 2)), strads.dvector.zeros(2000)
+        stats = async_for(2000, pulled_near, result, other, strads.random(3), **options)
+        outcomes.append((stats.strategy, stats.plan.jobs, result.to_numpy().tobytes(), other.to_numpy().tobytes()))
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][:2] == ("independent", 64)

@@ -6,7 +6,7 @@ from strads.engine.views.indices import INDEX_ERROR, PATTERN_CHANGED
 from strads.engine.views.keyed import NO_SUCH_KEY
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError
 from strads.loops.program import LoopProgram
-from strads.user_code.source_location import describe
+from strads.user_code.source_location import SourceLine, describe
 
 _NUMBA_INDEX_ERROR = "index is out of bounds"
 
@@ -17,7 +17,7 @@ def explain_failed_run(
     """Return the error to raise; `restored` says whether tables are as before the call, `how` how to find the line."""
     changed = "tables are as before the call" if restored else "tables keep the updates so far"
     body = plain_function(program.body)
-    where = describe(body.__code__.co_filename, program.facts.first_volatile_line or body.__code__.co_firstlineno)
+    where = describe(*(program.facts.first_volatile_line or SourceLine.of(body)))
     hint = "" if program.facts.volatile else f". {how}"  # the interpreter refuses to run such a loop
     if isinstance(error, StoppedError):
         return BodyError(f"{where}\n  the loop was interrupted; {changed}")

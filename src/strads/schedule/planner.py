@@ -37,6 +37,7 @@ def build_plan(
     certain: float = 1.0,
     near: Sequence[frozenset[int]] = (),
     deal: Deal = (),
+    relaxed: bool = False,
     loop_sample: LoopSample | None = None,
 ) -> Plan:
     """Plan a loop: group its tasks into jobs, and order the jobs that conflict.
@@ -70,6 +71,8 @@ def build_plan(
         Groups of tables from whose rows the tasks of a job draw some, by number: such rows are not recorded.
     deal
         Determines how the rows of these tables are dealt to blocks, and the seed of that.
+    relaxed
+        Whether tasks also update relaxed tables, whose replicas are summed after each stage.
     loop_sample
         What sampled tasks showed before the loop was recorded; None if none were sampled.
 
@@ -89,7 +92,7 @@ def build_plan(
         raise PlanError(f"{strategy} changes the order of tasks: with order='sequential' use {' or '.join(IN_ORDER)}")
     if threads < 1:
         raise PlanError(f"a plan needs at least 1 thread, not {threads}")
-    problem = Problem.of(records, threads, seed, parallel, copy_in_order, certain, tuple(near), deal)
+    problem = Problem.of(records, threads, seed, parallel, copy_in_order, certain, tuple(near), deal, relaxed)
     if problem.tasks == 0:
         return one_job(problem, "independent" if strategy == "auto" else strategy, "the loop has no tasks")
     if near and strategy in ("wavefront", "locked"):

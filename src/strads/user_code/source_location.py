@@ -3,9 +3,27 @@
 import linecache
 import os
 import traceback
+from collections.abc import Callable
 from types import TracebackType
+from typing import Any, NamedTuple
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")  # with a separator
+
+
+class SourceLine(NamedTuple):
+    """A line of a file, which may be another than that of the body: that of a function that it calls."""
+
+    filename: str
+    line: int
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> "SourceLine":
+        """Return the first line of a function written in Python."""
+        code = function.__code__
+        return cls(code.co_filename, code.co_firstlineno)
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line}"
 
 
 def describe(filename: str, line: int) -> str:

@@ -15,10 +15,17 @@ from numba.core.analysis import compute_cfg_from_blocks
 from strads.bodies.analysis.effects import Effects
 from strads.bodies.analysis.expressions import Expressions
 from strads.bodies.analysis.memory import Memory
-from strads.bodies.analysis.structure import Iterations, controlling_branches, endless_exits, raising_blocks
+from strads.bodies.analysis.structure import (
+    Iterations,
+    controlling_branches,
+    exits_of_while_loops,
+    raising_blocks,
+    while_loops,
+)
 from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import NOTHING, OPAQUE, Sources, Value, join, magnitude
 from strads.bodies.compile_errors import compile_error
+from strads.user_code.source_location import SourceLine
 
 _MAX_PASSES = 200
 _MAX_GROWTHS = 4  # of what is assigned in nested loops
@@ -89,9 +96,9 @@ class Dataflow:
             block = self.blocks[self._order[0]]
             reason = "what its variables may hold keeps changing from one iteration of a loop to the next"
             raise compile_error(block.loc.filename, block.loc.line, reason)
-        for label in endless_exits(self.cfg, self.blocks):
+        self.effects.may_not_end = bool(while_loops(self.cfg, self.blocks))
+        for label in exits_of_while_loops(self.cfg, self.blocks):
             self.effects.loops |= self.condition(label) | self._control[label]
-            self.effects.may_not_end = True
         for label in raising_blocks(self.blocks) & set(self._control):
             self.effects.raises |= self._control[label]
             self.effects.may_raise = True
@@ -146,7 +153,7 @@ class Dataflow:
         self.memory.control = self._control[label]
         for number, statement in enumerate(self.blocks[label].body):
             self.memory.place = (label, number)
-            self.memory.line = statement.loc.line
+            self.memory.line = SourceLine(statement.loc.filename, statement.loc.line)
             self._statement(statement)
 
     def _statement(self, statement: Any) -> None:

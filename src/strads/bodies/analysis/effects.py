@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from strads.bodies.analysis.values import NOTHING, Fits, Size, Sources
+from strads.user_code.source_location import SourceLine
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Access:
     near: int | None
     fits: Fits | None
     place: tuple[int, int]
-    line: int
+    line: SourceLine
 
     @property
     def exists(self) -> bool:
@@ -73,7 +74,7 @@ class FallibleOperation:
     number: tuple[int, int] | None  # value numbers of the array that is indexed, and of the index
     fits: Fits | None  # it succeeds if the first size of each pair is at most the second; None: unknown
     place: tuple[int, int]  # block and statement
-    line: int  # in the user's file
+    line: SourceLine
     is_index: bool = False  # whether bounds checks decide it: an index of an array that may not exist
     by_array: bool = False  # whether that may be an array of indices
     table: int | None = None  # that has further indices, as T[i, j] has, of which only those decide
@@ -119,7 +120,7 @@ class Effects:
     raises: Sources = NOTHING
     may_not_end: bool = False
     may_raise: bool = False
-    writes: dict[int, int] = field(default_factory=dict)
+    writes: dict[int, SourceLine] = field(default_factory=dict)
     stores: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
     lasting: dict[tuple[Size, Size], Fits] = field(default_factory=dict)
     doubtful: set[int] = field(default_factory=set)

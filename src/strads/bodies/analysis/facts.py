@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from strads.bodies.analysis.inlining import Variable
 from strads.bodies.analysis.outcomes import Outcomes
 from strads.bodies.analysis.values import Fits, Given, Size
+from strads.user_code.source_location import SourceLine
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class BodyAnalysis:
     checked_in_loops
         Tables with an access in a loop of the body to a row that may not exist.
     first_volatile_line
-        First line with a volatile access to a written table, preferably one with a volatile row; 0 if there is none.
+        First line with a volatile access to a written table, preferably one with a volatile row.
     certain_share
         Fraction of the access sites to conflicting tables whose execution does not depend on an undecided branch.
     allocates
@@ -140,7 +141,7 @@ class BodyAnalysis:
     proof: Fits | None = None
     lasting: Mapping[tuple[Size, Size], Fits] = field(default_factory=dict)
     checked_in_loops: frozenset[int] = frozenset()
-    first_volatile_line: int = 0
+    first_volatile_line: SourceLine | None = None
     certain_share: float = 1.0
     allocates: bool = False
     computes: bool = False

@@ -26,6 +26,7 @@ from strads.bodies.analysis.values import (
     locals_of,
     parts,
 )
+from strads.user_code.source_location import SourceLine
 
 FIELD = Value(is_slice=True)  # what is assigned to by `record.field = value`
 _COUNTER = Local(RANDOM, None, True)  # of the random numbers that the task has drawn
@@ -53,7 +54,7 @@ class Memory:
         self.numbers = numbers
         self.effects = Effects()
         self.place: tuple[int, int] = (0, 0)
-        self.line = 0
+        self.line = SourceLine("", 0)
         self.control: Sources = NOTHING
         self.index = index
         one = numbers.of(("constant", int, 1))

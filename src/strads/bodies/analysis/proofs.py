@@ -15,6 +15,7 @@ from strads.bodies.analysis.outcomes import MAX_SETS, OutcomeSets, UndecidedBran
 from strads.bodies.analysis.source_indices import checked_indices, row_indices
 from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits
 from strads.errors import ArgumentError
+from strads.user_code.source_location import SourceLine
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Proofs:
         return BodyAnalysis(
             written=frozenset(self.written),
             aligned=frozenset(self._only_read(unchecked, lambda access: access.by_loop_index)),
-            own_rows=frozenset(self._accessed(self.conflicting, lambda access: access.by_loop_index)),
+            own_rows=frozenset(self._accessed(self.conflicting - set(self.near), lambda access: access.by_loop_index)),
             segments=segments,
             offsets=frozenset(self._offsets(unchecked, segments)),
             by_element=frozenset(self._by_element()),
@@ -130,13 +131,18 @@ class Proofs:
                 for access in effects.accesses
                 if not access.exists and access.place[0] in self._in_loops
             ),
-            first_volatile_line=min((access.line for access in volatile), default=0),
+            first_volatile_line=self._first_line(volatile),
             has_volatile_access=any(self._is_volatile(access) for access in logged),
             drawn=frozenset(a.argument for a in logged if a.sources & self.body.random),
             near=self.near,
             weights=self.weights,
             guards_roundings=self._guards_roundings,
         )
+
+    def _first_line(self, accesses: Collection[Access]) -> SourceLine | None:
+        """Return the first line of some accesses, preferably one of the body and not of a function that it calls."""
+        own = self.body.function.__code__.co_filename
+        return min((a.line for a in accesses), key=lambda line: (line.filename != own, line), default=None)
 
     def _is_near(self, access: Access) -> bool:
         """Whether the job certainly owns the row, because `near` has drawn it."""
@@ -341,7 +347,7 @@ def _all_fits(decisions: Collection[FallibleOperation]) -> Fits:
 def _refuse_written_readonly(body: Callable[..., Any], effects: Effects, readonly: set[int]) -> None:
     names = body.__code__.co_varnames[1 : body.__code__.co_argcount]
     for position in sorted(readonly & set(effects.writes)):
-        where = f"{body.__code__.co_filename}:{effects.writes[position]}"
+        where = str(effects.writes[position])
         if position >= len(names):
             raise ArgumentError(f"{where}: the body writes its minibatch, which is read only: pass a table to write")
         raise ArgumentError(

@@ -28,12 +28,16 @@ def controlling_branches(cfg: Any) -> dict[int, set[int]]:
     return {label: {branch for branch, _ in pairs} for label, pairs in directed_control(cfg).items()}
 
 
-def endless_exits(cfg: Any, blocks: Mapping[int, Any]) -> set[int]:
-    """Return the blocks whose branch may leave a `while` loop; a `for` loop always ends."""
+def while_loops(cfg: Any, blocks: Mapping[int, Any]) -> list[Any]:
+    """Return the `while` loops, which may never end; a `for` loop always does."""
+    return [loop for loop in cfg.loops().values() if not begins_counted(loop.header, blocks)]
+
+
+def exits_of_while_loops(cfg: Any, blocks: Mapping[int, Any]) -> set[int]:
+    """Return the blocks whose branch may leave a `while` loop: none, if it never ends."""
     return {
         label
-        for loop in cfg.loops().values()
-        if not begins_counted(loop.header, blocks)
+        for loop in while_loops(cfg, blocks)
         for label in loop.body
         if any(target not in loop.body for target, _ in cfg.successors(label))
     }

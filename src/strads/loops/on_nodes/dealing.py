@@ -57,6 +57,7 @@ def _dealt_plan(loop: NodeLoop, tasks: NodeTasks, old: Plan, deal: Deal) -> Plan
         certain=tasks.program.facts.certain_share,
         near=tasks.program.argument_roles.near_tables(),
         deal=deal,
+        relaxed=tasks.program.argument_roles.has_relaxed,
     )
 
 

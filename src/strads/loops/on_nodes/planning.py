@@ -19,7 +19,7 @@ from strads.schedule.planner import KEPT, build_plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.hot_rows import sample
 from strads.schedule.records.pools import Pools
-from strads.user_code.source_location import describe
+from strads.user_code.source_location import SourceLine, describe
 
 
 def plan_loop(
@@ -57,6 +57,7 @@ def _plan(
         near=loop.near,
         deal=loop.deal,
         streams=loop.streams,
+        relaxed=tasks.program.argument_roles.has_relaxed,
         loop_sample=loop_sample,
     )
     if plan.strategy == "wavefront" and options.strategy == "auto" and threads == 1 and not tasks.bound.sums_floats:
@@ -116,7 +117,7 @@ def _notes(spec: LoopSpec, decision: RecordingDecision) -> tuple[str, ...]:
     if decision.checks_all:
         notes.append("checked in the run: every access, as nothing was recorded")
     elif guarded:
-        where = describe(plain_function(program.body).__code__.co_filename, facts.first_volatile_line)
+        where = describe(*(facts.first_volatile_line or SourceLine.of(plain_function(program.body))))
         what = "sums that the run may reorder" if facts.guards_roundings else "values that the loop changes"
         notes.append(f"checked in the run: rows of {guarded}, chosen by {what} at {where}")
     if spec.in_order_of_sums:

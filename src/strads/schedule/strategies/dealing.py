@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from strads.schedule.details import Deck, Details
 from strads.schedule.plan import Plan
-from strads.schedule.strategies.precedence import chain, parallelism
+from strads.schedule.strategies.grid import GridJobs, bottleneck, reason_of
 
-GRAIN = 64  # most fine blocks of a block: rows of one fine block always meet
+GRAIN = 64  # maximum number of fine blocks per block: rows of one fine block always meet
 DEAL_EVERY = 4  # calls
-OUTER_PASSES = 4  # over all of a grid, if there are several passes
 ROWS_NEAR, MIN_NEAR = 64, 8  # rows of a block, and blocks unless the table has fewer
 
 Deal = tuple[int, ...]  # a seed and a number: what determines how the fine blocks are dealt
@@ -29,40 +28,31 @@ def deal_plan(deck: Deck, deal: Deal) -> Plan:
     passes = int(deck.pass_of.max(initial=0)) + 1
     job_key = np.ravel_multi_index((deck.pass_of, *coarse.T), (passes, *deck.blocks))
     tasks = np.bincount(job_key, deck.sizes, passes * int(np.prod(deck.blocks))).astype(np.int64)
-    present = np.flatnonzero(tasks)
-    sizes = tasks[present]
-    pass_of, *blocks_of = np.unravel_index(present, (passes, *deck.blocks))
-    cells = np.stack(blocks_of, axis=1).astype(np.int32)
-    stage = stage_in_passes(pass_of, passes, cells, max(deck.blocks))
-    priority = np.lexsort((present, -sizes, stage))
+    jobs = GridJobs.of(tasks, passes, deck.blocks)
     rank = np.zeros(len(tasks), np.uint16)  # sorting such numbers takes linear time
-    rank[present[priority]] = np.arange(len(priority))
+    rank[jobs.keys] = np.arange(len(jobs.keys))
     sequence = np.argsort(rank[job_key], kind="stable")  # of the groups
-    cells, sizes = cells[priority], sizes[priority]
-    first_block = np.concatenate([[0], np.cumsum(deck.blocks)]).astype(np.int32)
-    precedence = chain(cells + first_block[:-1], int(first_block[-1]))
     starts = np.concatenate([[0], np.cumsum(deck.sizes)]).astype(np.int64)
     order = np.empty_like(deck.order)
     _rearrange(deck.order, starts, sequence, order)
     names = list(deck.cuts)
-    stages, stage_jobs = np.unique(stage, return_counts=True)
     return Plan(
         "rotation",
-        reason_of(names, deck.blocks, passes, stage_jobs),
+        reason_of(names, deck.blocks, passes, jobs.stage),
         order,
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        np.searchsorted(stages, stage[priority]).astype(np.int32),
-        *precedence,
-        parallelism=parallelism(sizes, precedence),
+        np.concatenate([[0], np.cumsum(jobs.tasks)]).astype(np.int64),
+        jobs.stage.astype(np.int32),
+        *jobs.precedence,
+        parallelism=jobs.parallelism,
         details=Details(
             blocks=dict(zip(names, deck.blocks, strict=True)),
             bounds=deck.cuts,
-            cells=cells,
+            cells=jobs.cells,
             members=members,
             axis_of=deck.axis_of,
             deck=deck,
             bottleneck=bottleneck(names, deck.blocks),
-            work=sizes,
+            work=jobs.tasks,
         ),
     )
 
@@ -73,7 +63,7 @@ def is_dealt(plan: Plan) -> bool:
 
 
 def most_blocks(rows: int) -> int:
-    """Return the largest number of blocks of a table: few rows to choose from would teach little."""
+    """Return the largest number of blocks of a table: with few rows per block, draws would hardly vary."""
     return max(MIN_NEAR, rows // ROWS_NEAR)
 
 
@@ -83,7 +73,7 @@ def generator(deal: Deal) -> np.random.Generator:
 
 
 def dealt(fine: int, blocks: int, random: np.random.Generator) -> NDArray[np.int32]:
-    """Return the block of each fine block: all blocks have about as many."""
+    """Return the block of each fine block: about equally many per block."""
     if fine == blocks:
         return np.arange(fine, dtype=np.int32)
     return random.permutation(np.arange(fine, dtype=np.int32) % blocks)
@@ -99,49 +89,3 @@ def _rearrange(
         size = starts[group + 1] - starts[group]
         target[end : end + size] = order[starts[group] : starts[group + 1]]
         end += size
-
-
-def diagonal(cells: NDArray[np.int32], side: int) -> NDArray[np.int64]:
-    """Stage of each cell: (b₁ − b₀, b₂ − b₀) modulo `side`; cells of one stage differ in every block."""
-    stage = np.zeros(len(cells), np.int64)
-    for axis in range(1, cells.shape[1]):
-        stage = stage * side + (cells[:, axis].astype(np.int64) - cells[:, 0]) % side
-    return stage
-
-
-def stage_in_passes(
-    pass_of: NDArray[np.integer], passes: int, cells: NDArray[np.int32], side: int
-) -> NDArray[np.int64]:
-    """Stage of each cell in each of several passes over the grid: the pass, the half, and the stage in it.
-
-    First each half of the rows of one table meets one half of those of the other, then the other half; in the next pass
-    in reverse order. So on two nodes, each with a half of a table, a pass moves the other table only once. If there are
-    more than `OUTER_PASSES`, some of them are passes over each half, in the same way.
-    """
-    if passes == 1:
-        return diagonal(cells, side)
-    half, inner = -(-side // 2), max(passes // OUTER_PASSES, 1)
-    outer_pass, inner_pass = np.divmod(pass_of.astype(np.int64), inner)
-    stage = outer_pass * 2 + (diagonal(cells // half, 2) ^ (outer_pass & 1))
-    within = stage_in_passes(inner_pass, inner, cells % half, half)
-    return stage * (within.max(initial=0) + 1) + within
-
-
-def bottleneck(names: list[str], shape: tuple[int, ...]) -> str:
-    """Name the table that has the fewest blocks."""
-    axis = int(np.argmin(shape))
-    plural = "s" if shape[axis] > 1 else ""
-    return f"the rows of {names[axis]} that tasks touch give only {shape[axis]} block{plural}"
-
-
-def reason_of(names: list[str], shape: tuple[int, ...], passes: int, stage_jobs: NDArray[np.intp]) -> str:
-    """Say how a rotation works."""
-    rows = " and ".join(f"one row of {name}" for name in names)
-    if len(set(shape)) == 1:
-        cut = f"rows are cut into {shape[0]} blocks" + (" each" if len(shape) > 1 else "")
-    else:
-        cut = "rows are cut into " + ", ".join(f"{b} blocks of {n}" for b, n in zip(shape, names, strict=True))
-    stages, most = len(stage_jobs), int(stage_jobs.max(initial=0))
-    up_to = "" if np.all(stage_jobs == most) else "up to "
-    again = f" in {passes} passes, each with some of the tasks, as rows are visited often" if passes > 1 else ""
-    return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {up_to}{most} jobs{again}"

@@ -58,6 +58,7 @@ class Problem:
     certain: float = 1.0  # the share of the accesses that are made unconditionally
     near: tuple[frozenset[int], ...] = ()  # groups of tables from which rows are drawn
     deal: Deal = ()  # how their rows are dealt to blocks
+    relaxed: bool = False  # whether tasks also update relaxed tables
 
     @classmethod
     def of(
@@ -70,6 +71,7 @@ class Problem:
         certain: float = 1.0,
         near: tuple[frozenset[int], ...] = (),
         deal: Deal = (),
+        relaxed: bool = False,
     ) -> "Problem":
         """Find the accesses in `records` that can conflict.
 
@@ -82,7 +84,7 @@ class Problem:
         found = without_private_tables(written, records)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
         loop = records, written, found, tables_of, records.tasks
-        return cls(*loop, threads, seed, parallel, copy_in_order, certain, near, deal)
+        return cls(*loop, threads, seed, parallel, copy_in_order, certain, near, deal, relaxed)
 
     @property
     def tables(self) -> tuple[TableShape, ...]:

@@ -4,7 +4,7 @@ Where tasks visit rows often, an epoch goes over the grid several times, each ti
 factors learned in one cell alone would not fit those of the next.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -18,12 +18,12 @@ from strads.schedule.kernels.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.written_rows import columns_equal
 from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
-from strads.schedule.strategies.dealing import GRAIN, bottleneck, deal_plan, most_blocks, reason_of, stage_in_passes
-from strads.schedule.strategies.precedence import Precedence, chain, parallelism
+from strads.schedule.strategies.dealing import GRAIN, deal_plan, most_blocks
+from strads.schedule.strategies.grid import GridJobs, bottleneck, reason_of
 from strads.schedule.strategies.problem import Problem
 
-BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per table, by the number of tables
-BLOCKS_BESIDE_PRIVATE = 16  # blocks per table of one or two, if tasks also touch tables without conflicts
+BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per axis, by the number of axes
+BLOCKS_BESIDE_PRIVATE = 16  # blocks per axis, for one or two axes, if tasks also touch tables without conflicts
 MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many blocks of three tables
 MAX_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH_OF_GRID = 2.0  # parallelism with which no other strategy is considered
@@ -88,40 +88,38 @@ def rotation(problem: Problem) -> Plan:
     Raises
     ------
     PlanError
-        If the records are not uniform, or tasks touch two rows of a table, or more than three tables.
+        If the records are not uniform, if tasks touch two rows of a table, or more tables than rotation serves.
     """
-    columns = _one_column_a_table(problem)
+    columns = _axes_or_refuse(problem)
     if problem.near:
         return deal_plan(_deck(problem, columns), problem.deal)
     grid = _Grid.of(problem, columns)
-    # The copy_in_order may overwrite the records: allowed only if no other strategy will need them.
-    copy_in_order = problem.copy_in_order if grid.parallelism >= ENOUGH_OF_GRID else None
-    groups = group_by_key(grid.keys, grid.counts, grid.jobs, grid.chunks, problem.parallel, copy_in_order)
+    # The copy may overwrite the records: pass it only if no other strategy needs them.
+    copy_in_order = problem.copy_in_order if grid.jobs.parallelism >= ENOUGH_OF_GRID else None
+    groups = group_by_key(grid.keys, grid.counts, grid.jobs.keys, grid.chunks, problem.parallel, copy_in_order)
     names, shape = [problem.tables[problem.column_tables[column]].name for column in columns], grid.shape
     details = Details(
         blocks=dict(zip(names, shape, strict=True)),
         bounds=dict(zip(names, grid.cuts, strict=True)),
-        cells=grid.cells,
+        cells=grid.jobs.cells,
         bottleneck=bottleneck(names, shape),
     )
-    reason = reason_of(names, shape, grid.passes, np.unique(grid.stage, return_counts=True)[1])
-    compact = np.unique(grid.stage, return_inverse=True)[1]
-    return problem.plan("rotation", reason, groups, compact, grid.precedence, details)
+    reason = reason_of(names, shape, grid.passes, grid.jobs.stage)
+    return problem.plan("rotation", reason, groups, grid.jobs.stage, grid.jobs.precedence, details)
 
 
 def evidently_rotates(problem: Problem) -> bool:
-    """Whether a rotation is so parallel that no other strategy is considered; computes no plan."""
+    """Whether a rotation is so parallel that no other strategy is considered; orders no tasks unless they are dealt."""
     try:
-        columns = _one_column_a_table(problem)
+        columns = _axes_or_refuse(problem)
     except PlanError:
         return False
-    plan = rotation(problem) if problem.near else _Grid.of(problem, columns)
-    return plan.parallelism >= ENOUGH_OF_GRID
+    jobs = rotation(problem) if problem.near else _Grid.of(problem, columns).jobs
+    return jobs.parallelism >= ENOUGH_OF_GRID
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """The cells of a grid of blocks in the order of a rotation, which are its jobs.
+class _Grid(NamedTuple):
+    """The tasks by pass and cell.
 
     Attributes
     ----------
@@ -131,14 +129,8 @@ class _Grid:
         Number of passes over the grid.
     keys, counts, chunks
         The pass and cell of each task, the tasks of each chunk in each of them, and the bounds of the chunks.
-    jobs : (jobs,)
-        The passes and cells that have tasks.
-    cells : (jobs, axes) int32
-        The blocks of each job.
-    stage : (jobs,)
-        The pass and diagonal of each job.
-    precedence
-        Which job waits for which.
+    jobs
+        The passes and cells in the order of a rotation.
     """
 
     cuts: list[NDArray[np.int64]]
@@ -147,10 +139,7 @@ class _Grid:
     keys: NDArray[np.uint16]
     counts: NDArray[np.integer]
     chunks: NDArray[np.int64]
-    jobs: NDArray[np.int64]
-    cells: NDArray[np.int32]
-    stage: NDArray[np.integer]
-    precedence: Precedence
+    jobs: GridJobs
 
     @classmethod
     def of(cls, problem: Problem, columns: tuple[int, ...]) -> "_Grid":
@@ -159,20 +148,8 @@ class _Grid:
         cuts = [_cut(problem, column, blocks) for column in columns]
         shape = tuple(len(cut) - 1 for cut in cuts)
         keys, counts, chunks = _keys(problem, columns, cuts, shape, passes)
-        sizes = counts.sum(axis=0, dtype=np.int64)
-        present = np.flatnonzero(sizes)
-        pass_of, *blocks_of = np.unravel_index(present, (passes, *shape))
-        cells = np.stack(blocks_of, axis=1).astype(np.int32)
-        stage = stage_in_passes(pass_of, passes, cells, max(shape))
-        order = np.lexsort((present, -sizes[present], stage))
-        first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
-        precedence = chain(cells[order] + first_block[:-1], int(first_block[-1]))
-        return cls(cuts, shape, passes, keys, counts, chunks, present[order], cells[order], stage[order], precedence)
-
-    @property
-    def parallelism(self) -> float:
-        """Estimated mean number of jobs that run at the same time."""
-        return parallelism(self.counts.sum(axis=0, dtype=np.int64)[self.jobs], self.precedence)
+        jobs = GridJobs.of(counts.sum(axis=0, dtype=np.int64), passes, shape)
+        return cls(cuts, shape, passes, keys, counts, chunks, jobs)
 
 
 def _deck(problem: Problem, columns: tuple[int, ...]) -> Deck:
@@ -213,7 +190,7 @@ def _axis_of_tables(problem: Problem, axes: tuple[int, ...]) -> dict[int, int]:
     return axis_of
 
 
-def _one_column_a_table(problem: Problem) -> tuple[int, ...]:
+def _axes_or_refuse(problem: Problem) -> tuple[int, ...]:
     if problem.columns is None:
         raise PlanError("tasks touch varying numbers of rows; rotation needs one row of each table")
     tables = [problem.column_tables[column] for column in problem.columns]
@@ -230,7 +207,10 @@ def _one_column_a_table(problem: Problem) -> tuple[int, ...]:
         raise PlanError(f"a task touches rows by {len(axes)} different indices; rotation serves up to {max(BLOCKS)}")
     if len(axes) > 1 and len(tables) > max(BLOCKS):
         # Several tables per index hold the moments of adaptive steps, which converge badly if a cell repeats one row.
-        raise PlanError(f"a task touches rows of {len(tables)} written tables; by two indices rotation serves up to 3")
+        raise PlanError(
+            f"a task touches rows of {len(tables)} written tables by {len(axes)} indices; with more than one index, "
+            f"rotation serves up to {max(BLOCKS)} tables"
+        )
     return axes
 
 
@@ -261,11 +241,12 @@ def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
 def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int, int]:
     """Number of blocks per table, and of passes over the grid.
 
-    A grid of three tables needs one pass, as any two blocks meet again for each block of the third.
+    A grid of three tables needs one pass, as any two blocks meet again for each block of the third. With relaxed
+    tables, whose replicas are summed after each stage, several passes would cost too much.
     """
     k, blocks = len(columns), _blocks(problem, columns)
     visits = max(problem.tasks / max(int(np.count_nonzero(_work(problem, column))), 1) for column in columns)
-    if k != 2 or visits <= VISITS:
+    if k != 2 or visits <= VISITS or problem.relaxed:
         return blocks, 1
     most_jobs, fewer = min(problem.tasks // MIN_TASKS, MAX_KEYS), blocks
     while fewer >= MIN_BLOCKS:

@@ -300,13 +300,13 @@ BASE = {
     "aligned": {0},
     "deciding": set(),
     "volatile": set(),
-    "volatile_reads": set(),
+    "unproved_tables": set(),
     "volatile_parts": False,
     "is_certain": True,
     "reads_count_as_writes": set(),
 }
 VOLATILE = {"volatile": {1}, "is_certain": False}
-UNSEEN_READS = {"aligned": set(), "volatile_reads": {0}, "is_certain": False}
+UNSEEN_READS = {"aligned": set(), "unproved_tables": {0}, "is_certain": False}
 UNSEEN_PARTS = {"volatile_parts": True, "is_certain": False}
 
 
@@ -331,7 +331,7 @@ UNSEEN_PARTS = {"volatile_parts": True, "is_certain": False}
         (
             record_store,
             (RECORDS, VALUES),
-            {"written": {0}, "aligned": set(), "volatile_reads": {1}, "is_certain": False},
+            {"written": {0}, "aligned": set(), "unproved_tables": {1}, "is_certain": False},
         ),
         (whole_array, (VALUES, VALUES), {"aligned": set()}),
         (iterated, (VALUES, VALUES), {"aligned": set()}),
@@ -389,7 +389,7 @@ def test_relaxed_tables_do_not_make_a_body_volatile():
     relaxed = facts(own_values, VALUES, TableKind(1, relaxed=True))
     assert relaxed.written == {1}
     assert not relaxed.volatile
-    assert relaxed.volatile_reads == {1}
+    assert relaxed.unproved_tables == {1}
 
 
 def test_readonly_overrules_a_doubt_but_not_a_write():

@@ -110,7 +110,7 @@ def _role(position: int, argument: Argument, facts: BodyAnalysis) -> Role:
         return Role.RANDOM
     if not isinstance(argument, TableArgument):
         return Role.SCALAR
-    unchecked = position in facts.volatile_reads
+    unchecked = position in facts.unproved_tables
     if position in facts.written:
         if argument.relaxed:
             return Role.CHECKED_RELAXED if unchecked else Role.RELAXED

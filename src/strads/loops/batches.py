@@ -54,7 +54,7 @@ class BatchProgram(LoopProgram):
 
     def part_checks(self, bound: BoundArguments, checking: Checking) -> IndexChecks:
         """Return which indices a run checks, of rows too, whose views do not check them."""
-        if self._is_checkable is False or self.facts.volatile_reads:
+        if self._is_checkable is False or self.facts.unproved_tables:
             return IndexChecks(None, frozenset())
         return super().part_checks(bound, checking)
 

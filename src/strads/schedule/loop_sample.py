@@ -38,7 +38,7 @@ from strads.schedule.strategies.wavefront import chunks_from_sample
 PLANNED = 20.0  # nanoseconds of planning for an access
 ROTATED, GROUPED, PLANNED_OTHERWISE = 25.0, 40.0, 100.0  # of recording and planning one: a rotation, few rows, others
 MANY_CALLS, LONG = 3, 5e8  # of the loop; nanoseconds: about as long as it takes to compile a body once more
-TOO_MANY_CALLS = 30  # that a plan must not take as long as
+TOO_MANY_CALLS = 30  # a plan that would take as long as this many calls is not made
 FEW_ACCESSES, WAITING, FETCHED, MAX_AHEAD = 8, 0.3, 300.0, 16  # see `prefetch_distance`
 HEAVY, RECORD = 64, 9  # rows that a heavy task touches; bytes of the record of an access
 FEW_BYTES = 1 << 20  # of records, which take milliseconds
@@ -127,7 +127,7 @@ class PlanningCost:
 
 
 def calls_of_planning(some: SparseRecords, loop: Loop, strategy: str) -> float:
-    """Return as how many calls of a loop it takes to record and plan it, given the records of a sample of its tasks.
+    """Return how many calls of a loop recording and planning it would cost, given the records of a sample of its tasks.
 
     The time of a task is taken to be the geometric mean of that in which accesses wait for each other and that in which
     they overlap. In a sample, rows that it only reads count like those that it writes: other tasks may write them.

@@ -51,8 +51,9 @@ class BodyAnalysis:
         reconnaissance is needed.
     volatile
         Written tables (not relaxed) with a volatile access that no fixed access covers.
-    volatile_reads
-        Other tables with such an access.
+    unproved_tables
+        Tables without conflicts that have a volatile access to a row that is not proved to exist and that no fixed
+        access covers.
     volatile_parts, volatile_fits
         Whether some index within a row or local container depends on such values, or is used only under a condition
         that does, and sizes do not prove that the index exists; and, where they do, pairs of sizes of which the first
@@ -126,7 +127,7 @@ class BodyAnalysis:
     streamed: frozenset[int]
     deciding: frozenset[int]
     volatile: frozenset[int]
-    volatile_reads: frozenset[int]
+    unproved_tables: frozenset[int]
     volatile_parts: bool
     volatile_fits: Fits
     part_indices: frozenset[CheckedIndex]

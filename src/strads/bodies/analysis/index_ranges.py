@@ -25,7 +25,7 @@ def with_ranges(flow: Dataflow, *, adds_up: bool) -> Effects:
     adds_up
         Whether changes of copies of the written tables are added up, so that nothing is known of the sums.
     """
-    guarded = _Guarded(flow, adds_up)
+    guarded = _IndexProver(flow, adds_up)
     accesses = {guarded.proved(a, 0, 1) if a.is_row else a for a in flow.effects.accesses}
     fallible = {
         guarded.proved(i, 0 if i.table is None else 1, None) if i.is_index else i for i in flow.effects.fallible
@@ -43,7 +43,7 @@ def nonnegative_indices(flow: Dataflow) -> set[str]:
     return {name for name, _ in used} - negative
 
 
-class _Guarded:
+class _IndexProver:
     """The indices of one body."""
 
     def __init__(self, flow: Dataflow, adds_up: bool):
@@ -60,7 +60,7 @@ class _Guarded:
         }
 
     def proved(self, access: AnyAccess, first: int, end: int | None) -> AnyAccess:
-        """Return an access or decision with the sizes that prove it, for the axes of the index from `first` on."""
+        """Return an access or operation with the sizes that prove it, for the axes of the index from `first` on."""
         if access.fits is not None and not _by_contents(access.fits):
             return access
         known = None if access.fits is None else self._lasting(access.fits)

@@ -108,7 +108,7 @@ class Proofs:
             streamed=frozenset(access.argument for access in others if self._is_streamed(access)),
             deciding=frozenset(self._deciding()),
             volatile=frozenset(access.argument for access in volatile),
-            volatile_reads=frozenset(unchecked),
+            unproved_tables=frozenset(unchecked),
             volatile_parts=volatile_parts,
             volatile_fits=_all_fits(checked_in_run),
             part_indices=checked_indices(effects.fallible, self.body.indexing),
@@ -317,7 +317,7 @@ class ProofsWithOutcomes(Proofs):
         return bool(self._dataflow.condition(label) & self.undecided)
 
     def _reached(self, what: AnyAccess, most: int) -> AnyAccess:
-        """Return an access or a operation whose control sources are only those that remain with the outcomes."""
+        """Return an access or an operation whose control sources are only those that remain with the outcomes."""
         control = self._dataflow.control(what.place[0], chosen=lambda condition: bool(condition & self.undecided))
         if what.sources & self._changing(what) or not self._sets.reach(what.place[0], most):
             control |= {OPAQUE}
@@ -340,8 +340,8 @@ def _in_order(places: Collection[AnyAccess]) -> list[AnyAccess]:
     return sorted(places, key=lambda what: what.place)
 
 
-def _all_fits(decisions: Collection[FallibleOperation]) -> Fits:
-    return frozenset().union(*(operation.fits or () for operation in decisions))
+def _all_fits(operations: Collection[FallibleOperation]) -> Fits:
+    return frozenset().union(*(operation.fits or () for operation in operations))
 
 
 def _refuse_written_readonly(body: Callable[..., Any], effects: Effects, readonly: set[int]) -> None:

@@ -55,13 +55,13 @@ def checkable_places(inlined: Inlined, flow: Dataflow) -> dict[tuple[int, int], 
 
 
 def checked_indices(
-    decisions: Iterable[FallibleOperation], places: Mapping[tuple[int, int], Variable]
+    operations: Iterable[FallibleOperation], places: Mapping[tuple[int, int], Variable]
 ) -> frozenset[CheckedIndex]:
-    """Return what of some decisions the compiled body checks: indices that may not exist."""
+    """Return those of some operations that the compiled body checks: indices that may not exist."""
     return frozenset(
-        CheckedIndex(None if decision.by_array else places.get(decision.place), decision.table, decision.fits)
-        for decision in decisions
-        if decision.is_index and decision.fits != frozenset()
+        CheckedIndex(None if operation.by_array else places.get(operation.place), operation.table, operation.fits)
+        for operation in operations
+        if operation.is_index and operation.fits != frozenset()
     )
 
 

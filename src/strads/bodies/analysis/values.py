@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 # Sources that are not arguments.
-OPAQUE = -1  # values that the rules do not cover: random numbers, unknown functions
+OPAQUE = -1  # values that the rules do not cover: of unknown functions, and rows drawn by `near`
 FLOAT = -3  # values that may be floats
 ROUNDED = -4  # results of float arithmetic: the last bits depend on how it is compiled
 

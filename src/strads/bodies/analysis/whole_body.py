@@ -94,12 +94,12 @@ def analyse_body(
         if not guarded.volatile_parts and ROUNDED not in flow.effects.loops | flow.effects.raises:
             guarded = replace(guarded, counters=facts.counters, nonnegative=facts.nonnegative)
             facts = replace(facts, with_guards=guarded)
-    unexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.has_volatile_access)
-    if batch is None and (unexact or facts.volatile_parts or facts.volatile_reads):
+    is_inexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.has_volatile_access)
+    if batch is None and (is_inexact or facts.volatile_parts or facts.unproved_tables):
         other = ProofsWithOutcomes(of, dataflow(within_iteration=True), inlined.branches)
         better = replace(_for_all_aliases(other.facts(), same), counters=facts.counters, nonnegative=facts.nonnegative)
         is_exact = not better.volatile and not better.reads_count_as_writes
-        if (is_exact and unexact) or (
+        if (is_exact and is_inexact) or (
             not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts)
         ):
             return replace(facts, with_outcomes=better)
@@ -148,7 +148,7 @@ def _for_all_aliases(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
         streamed=all_with(facts.streamed),
         deciding=all_with(facts.deciding),
         volatile=all_with(facts.volatile),
-        volatile_reads=all_with(facts.volatile_reads),
+        unproved_tables=all_with(facts.unproved_tables),
         row_indices={p: facts.row_indices[first] for p, first in enumerate(same) if first in facts.row_indices},
         volatile_row_indices={
             p: facts.volatile_row_indices[first] for p, first in enumerate(same) if first in facts.volatile_row_indices

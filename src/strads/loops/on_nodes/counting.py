@@ -7,10 +7,10 @@ _CACHED = 1 << 20  # bytes of counters that stay in a core's cache: then no orde
 _LINE = 64  # bytes: to copy as many is negligible beside a task
 
 
-def able_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
+def copyable_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
     """Return the tables to which the loop only adds integers, if threads can have copies of them.
 
-    None is needed of those of which each task adds to a row of its own.
+    A counter whose rows each belong to a single task needs no copy.
     """
     program, bound = tasks.program, tasks.bound
     counters, tables = program.facts.counters - tasks.own_rows, bound.tables()
@@ -25,25 +25,25 @@ def able_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
 def copies_are_best(counters: frozenset[int], tasks: NodeTasks) -> bool:
     """Whether no plan is faster than copies.
 
-    The counters are all that the loop writes, and fit in a cache, or tasks touch too many rows to be sorted by them.
+    Tasks conflict over the counters only, which fit in a cache, or tasks touch too many rows to be sorted by them.
     """
     size = sum(tasks.bound.tables()[position].storage.nbytes for position in counters)
-    return _are_all(counters, tasks) and (size <= _CACHED or not tasks.program.facts.is_short)
+    return _only_counters_conflict(counters, tasks) and (size <= _CACHED or not tasks.program.facts.is_short)
 
 
 def counters_are_the_bottleneck(counters: frozenset[int], tasks: NodeTasks, facts: LoopFacts | None) -> bool:
-    """Whether a loop that one thread has to run could run on several if its counters were copied.
+    """Whether a loop that has no parallel plan would have one if its counters were copied.
 
     `facts`: those of the loop without copies, on node 0.
     """
-    if _are_all(counters, tasks):
+    if _only_counters_conflict(counters, tasks):
         return True
     if tasks.node.size > 1:  # records are together on node 0
         return any(tasks.node.comm.allgather(facts is not None and not facts.has_hot_row_besides_counters))
     return tasks.find_hot_row(tasks.sample(), counters) is None
 
 
-def _are_all(counters: frozenset[int], tasks: NodeTasks) -> bool:
+def _only_counters_conflict(counters: frozenset[int], tasks: NodeTasks) -> bool:
     """Whether tasks conflict over the counters only."""
     facts, roles = tasks.program.facts, tasks.program.argument_roles.roles
     return counters == {p for p in facts.written - tasks.own_rows if roles[p].is_recorded} and bool(counters)

@@ -13,7 +13,7 @@ LEFT_ROWS = "a task has left the rows that were recorded for it"
 
 @dataclass(frozen=True)
 class Look:
-    """What some tasks touch at a time."""
+    """What some tasks touch at one point in time."""
 
     records: AccessRecords | None  # None if one of them fails
     is_interpreted: bool  # whether the interpreter has run them, not compiled code

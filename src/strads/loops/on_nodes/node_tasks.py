@@ -26,7 +26,7 @@ from strads.schedule.records.hot_rows import hot_row
 
 _MAX_COPIED = 4096  # bytes of rows that a task may copy
 _MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
-_DEAR_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more bytes, in all so many times the tables
+_EXPENSIVE_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more bytes, in all so many times the tables
 _LONG_ROW = 64  # bytes: working on such a row takes longer than recording it
 
 
@@ -85,7 +85,7 @@ class NodeTasks:
         """Written tables of which each task accesses one row that no other task does."""
         return self.program.facts.own_rows if self.indices.are_distinct_rows else frozenset()
 
-    def keep_to_own_rows(self, copied: frozenset[int]) -> bool:
+    def share_no_written_rows(self, copied: frozenset[int]) -> bool:
         """Whether the body proves that tasks share no row that one of them writes.
 
         `copied`: counters of which each thread has a copy.
@@ -156,7 +156,7 @@ class NodeTasks:
                 self.gather_all_rows()
             if is_trial:
                 facts = self.program.facts
-                if is_last or not (facts.volatile_reads or facts.volatile_parts):
+                if is_last or not (facts.unproved_tables or facts.volatile_parts):
                     return None
             elif failure is None:
                 return records
@@ -235,7 +235,7 @@ class NodeTasks:
         numbers = frozenset(self.program.argument_roles.table_of[position] for position in ignoring)
         return None if some is None else hot_row(some, numbers)
 
-    def is_checked_in_run(self, tasks: int, *, changes: bool) -> bool:
+    def should_check_in_run(self, tasks: int, *, changes: bool) -> bool:
         """Whether a loop that runs in sequence should check every index in the run rather than all of them beforehand.
 
         Checks keep the compiler from vectorizing loops, but reconnaissance takes about as long as a run or, if tasks
@@ -276,6 +276,6 @@ class NodeTasks:
         except TaskFailed:
             return None
         size = sum(table.rows * table.row_bytes for table in self.tables)
-        if copied < _DEAR_COPY or copied * len(self.indices) < _TIMES * size:
+        if copied < _EXPENSIVE_COPY or copied * len(self.indices) < _TIMES * size:
             return None
         return f"to record it would copy {copied / 1024:,.0f} KiB of rows for each task"

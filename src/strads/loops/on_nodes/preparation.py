@@ -9,7 +9,7 @@ from strads.cluster import Node
 from strads.engine.plans.gather import as_records
 from strads.engine.views.roles import Checking, Role
 from strads.loops.compile_clock import COMPILE_CLOCK
-from strads.loops.on_nodes.counting import able_counters, copies_are_best, counters_are_the_bottleneck
+from strads.loops.on_nodes.counting import copies_are_best, copyable_counters, counters_are_the_bottleneck
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import check_near, executable_plan
 from strads.loops.on_nodes.planning import plan_loop
@@ -38,7 +38,7 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     """
     start = _Start()
     tasks = NodeTasks.of(node, spec, arguments, spec.options.team)
-    counters = able_counters(spec, tasks)
+    counters = copyable_counters(spec, tasks)
     with_copies = replace(spec, counters=counters)
     if copies_are_best(counters, tasks):
         return _prepare(node, with_copies, arguments, start)

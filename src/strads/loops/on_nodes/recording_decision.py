@@ -12,7 +12,7 @@ from strads.dds.shard import gather_all_rows
 from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
 from strads.loops.on_nodes.binding import COMPILING
-from strads.loops.on_nodes.counting import able_counters
+from strads.loops.on_nodes.counting import copyable_counters
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram, Variant
@@ -167,7 +167,7 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
     alone = alone or (ONE_THREAD if one_thread and program.same_bits_with_checks(bound) else None)
     loop_sample, loop = None, loop_of(spec, tasks, in_order=in_order)
     gains = program.gains_from_checks(bound)
-    checks_in_run = spec.changes and (not gains or tasks.is_checked_in_run(len(spec.indices), changes=True))
+    checks_in_run = spec.changes and (not gains or tasks.should_check_in_run(len(spec.indices), changes=True))
     if may_be_alone and not alone:
         # The planner detects crowded rows and chains itself: detecting them here saves the records.
         reason = tasks.copies_too_much()
@@ -210,7 +210,7 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
         is_same |= program.same_bits_with_checks(bound)
         alone = ONE_THREAD if alone is None or (alone == FIRST_CALL and not gains) else alone
     if is_same and may_be_alone:
-        if tasks.is_checked_in_run(len(spec.indices), changes=spec.changes):
+        if tasks.should_check_in_run(len(spec.indices), changes=spec.changes):
             return known(nothing, alone, checks_all=True)
         if not gains:
             return known(nothing, alone, checks_all=True, follows_contents=alone not in (ONE_THREAD, CHANGING))
@@ -225,7 +225,7 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
 
 def _plan_of_own_rows(spec: LoopSpec, tasks: NodeTasks) -> Plan | None:
     """Return the plan of a loop whose tasks provably keep to rows of their own; None of others."""
-    if not tasks.keep_to_own_rows(spec.counters):
+    if not tasks.share_no_written_rows(spec.counters):
         return None
     nothing = nothing_recorded(tasks.tables, len(spec.indices))
     return build_plan(nothing, threads=tasks.team.size, strategy="independent")
@@ -268,7 +268,9 @@ def _plan_may_fail(spec: LoopSpec, program: LoopProgram) -> bool:
 def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> SequentialReason | None:
     """Return why a loop is not recorded, if its records would be many times as large as its tables."""
     some = tasks.sample()
-    if some is None or not records_outweigh(some, len(spec.indices), _COPIED if able_counters(spec, tasks) else _TIMES):
+    if some is None or not records_outweigh(
+        some, len(spec.indices), _COPIED if copyable_counters(spec, tasks) else _TIMES
+    ):
         return None
     return SequentialReason("records of its many accesses would take much more memory and time than the loop itself")
 

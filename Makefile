@@ -8,9 +8,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-clusters test-all fuzz fuzz-loops fuzz-files replicas seeds peers crashes lint types clean
 
+# Of the packages only the modules that are imported get bytecode, once they are.
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[test]"
 	touch $@
 
 demo: $(VENV)/.installed

@@ -32,7 +32,13 @@ FAILURES = (WRONG, MISSED, CHANGED, FOREIGN, REFUSED_THOUGH_DOCUMENTED, BAD_ORDE
 GRAMMAR = "plain Python fails: a mistake of the fuzzer"
 INDEX_ERRORS = (IndexError, KeyError, ValueError)
 
-IN_PASSES = {"VISITS": 0, "MIN_TASKS": 0.001, "STRETCH": 0, "STRETCH_BESIDE_PRIVATE": 0}  # short loops, too
+IN_PASSES = {
+    "VISITS": 0,
+    "MIN_TASKS": 0.001,
+    "MIN_BYTES": 0,
+    "STRETCH": 0,
+    "STRETCH_BESIDE_PRIVATE": 0,
+}  # short loops, too
 _OF_LONG_LOOPS = {name: getattr(rotation, name) for name in IN_PASSES}
 _numbers = count()
 _modules: dict[str, ModuleType] = {}

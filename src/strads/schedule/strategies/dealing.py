@@ -15,7 +15,7 @@ from strads.schedule.strategies.grid import GridJobs, bottleneck, reason_of
 
 GRAIN = 64  # maximum number of fine blocks per block: rows of one fine block always meet
 DEAL_EVERY = 4  # calls
-ROWS_NEAR, MIN_NEAR = 64, 8  # rows of a block, and blocks unless the table has fewer
+ROWS_NEAR, MIN_NEAR = 64, 4  # rows of a block, and blocks unless the table has fewer
 
 Deal = tuple[int, ...]  # a seed and a number: what determines how the fine blocks are dealt
 

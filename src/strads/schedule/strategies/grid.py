@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from strads.schedule.strategies.precedence import Precedence, chain, parallelism
 
-OUTER_PASSES = 4  # over all of a grid, if there are several passes
+OUTER_PASSES, MAX_INNER_PASSES = 8, 4  # over all of a grid, at least; over each half in each of these, at most
 
 
 class GridJobs(NamedTuple):
@@ -67,11 +67,11 @@ def stage_in_passes(
 
     First each half of the rows of one table meets one half of those of the other, then the other half; in the next pass
     in reverse order. So on two nodes, each with a half of a table, a pass moves the other table only once. If there are
-    more than `OUTER_PASSES`, some of them are passes over each half, in the same way.
+    many passes, some of them are passes over each half, in the same way.
     """
     if passes == 1:
         return diagonal(cells, side)
-    half, inner = -(-side // 2), max(passes // OUTER_PASSES, 1)
+    half, inner = -(-side // 2), min(max(passes // OUTER_PASSES, 1), MAX_INNER_PASSES)
     outer_pass, inner_pass = np.divmod(pass_of.astype(np.int64), inner)
     stage = outer_pass * 2 + (diagonal(cells // half, 2) ^ (outer_pass & 1))
     within = stage_in_passes(inner_pass, inner, cells % half, half)

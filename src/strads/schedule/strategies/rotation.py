@@ -28,10 +28,12 @@ MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many bl
 MAX_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH_OF_GRID = 2.0  # parallelism with which no other strategy is considered
 MAX_KEYS = 65_536  # so that the job of a task fits uint16
-VISITS = 64  # of a row, on average, beyond which there are several passes over a grid of two tables
-PASSES = 8, 4  # as many as jobs allow; where blocks are dealt, and finely cut for that, at most the last number
+VISITS = 64  # of a row of the smaller table, on average, beyond which there are several passes over a grid of two
+VISITS_OF_JOB = 16  # of such a row in one job; for that there are more passes, and fewer blocks
+MIN_PASSES, FEW_PASSES = 8, 4  # the latter if blocks are dealt: finely cut for that, they have many keys already
 STRETCH, STRETCH_BESIDE_PRIVATE = 4, 10  # binary logarithm of the number of consecutive tasks that share a pass
-MIN_TASKS, MIN_BLOCKS = 256, 8  # of a job on average, and per table, if there are several passes
+MIN_TASKS, MIN_BYTES = 256, 1 << 14  # of a job, if there are several passes: its tasks, and the rows that they touch
+MIN_BLOCKS = 4  # per axis, if there are several passes
 
 
 @njit(nogil=True, cache=True)
@@ -245,16 +247,18 @@ def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int,
     tables, whose replicas are summed after each stage, several passes would cost too much.
     """
     k, blocks = len(columns), _blocks(problem, columns)
-    visits = max(problem.tasks / max(int(np.count_nonzero(_work(problem, column))), 1) for column in columns)
+    rows = min(max(int(np.count_nonzero(_work(problem, column))), 1) for column in columns)
+    visits = problem.tasks / rows
     if k != 2 or visits <= VISITS or problem.relaxed:
         return blocks, 1
-    most_jobs, fewer = min(problem.tasks // MIN_TASKS, MAX_KEYS), blocks
-    while fewer >= MIN_BLOCKS:
-        for passes in PASSES[bool(problem.near) :]:
-            if passes * fewer**k <= most_jobs:
-                return fewer, passes
-        fewer //= 2
-    return blocks, 1
+    row_bytes = sum(problem.tables[problem.column_tables[column]].row_bytes for column in columns)
+    most_jobs = min(problem.tasks // max(MIN_TASKS, MIN_BYTES // row_bytes), MAX_KEYS)
+    fewer = min(blocks, max(rows // VISITS_OF_JOB, MIN_BLOCKS))
+    while fewer > MIN_BLOCKS and MIN_PASSES * fewer**k > most_jobs:
+        fewer = max(fewer // 2, MIN_BLOCKS)
+    wanted = FEW_PASSES if problem.near else max(int(visits / (VISITS_OF_JOB * fewer)), MIN_PASSES)
+    passes = min(wanted, most_jobs // fewer**k)
+    return (fewer, passes) if passes >= FEW_PASSES else (blocks, 1)
 
 
 def _work(problem: Problem, column: int) -> NDArray[np.integer]:

@@ -12,7 +12,7 @@ from strads.schedule.kernels.prefetch import SOON, prefetch
 from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.strategies.blocks import apportion, block_lookup, blocks_for_cache, equal_work_cuts
-from strads.schedule.strategies.dealing import GRAIN, dealt, generator, most_blocks
+from strads.schedule.strategies.dealing import GRAIN, dealt, generator
 from strads.schedule.strategies.precedence import chain
 from strads.schedule.strategies.problem import Problem
 
@@ -20,6 +20,7 @@ MAX_ROWS = 4  # touched by one task
 BLOCKS = 32  # over all tables
 MAX_FOR_CACHE = 128
 MAX_KEYS = 2**20
+ROWS_NEAR, MIN_NEAR = 64, 8  # of a block from which rows are drawn, and blocks: pairs of fewer would make few jobs
 FREE_JOBS = 32  # for tasks that touch no written row
 
 
@@ -202,7 +203,7 @@ def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[n
     for table in touched:
         count = int(given[table])
         if any(table in group for group in problem.near):
-            count = min(count, most_blocks(problem.tables[table].rows))
+            count = min(count, max(problem.tables[table].rows // ROWS_NEAR, MIN_NEAR))
             cuts.append(equal_work_cuts(pieces[table], GRAIN * count))
             members.append(dealt(len(cuts[-1]) - 1, min(count, len(cuts[-1]) - 1), random))
         else:

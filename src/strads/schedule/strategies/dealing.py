@@ -15,7 +15,6 @@ from strads.schedule.strategies.grid import GridJobs, bottleneck, reason_of
 
 GRAIN = 64  # maximum number of fine blocks per block: rows of one fine block always meet
 DEAL_EVERY = 4  # calls
-ROWS_NEAR, MIN_NEAR = 64, 4  # rows of a block, and blocks unless the table has fewer
 
 Deal = tuple[int, ...]  # a seed and a number: what determines how the fine blocks are dealt
 
@@ -60,11 +59,6 @@ def deal_plan(deck: Deck, deal: Deal) -> Plan:
 def is_dealt(plan: Plan) -> bool:
     """Whether another deal gives another plan."""
     return plan.details.is_dealt or plan.details.deck is not None
-
-
-def most_blocks(rows: int) -> int:
-    """Return the largest number of blocks of a table: with few rows per block, draws would hardly vary."""
-    return max(MIN_NEAR, rows // ROWS_NEAR)
 
 
 def generator(deal: Deal) -> np.random.Generator:

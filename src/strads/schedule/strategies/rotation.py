@@ -18,7 +18,7 @@ from strads.schedule.kernels.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.written_rows import columns_equal
 from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
-from strads.schedule.strategies.dealing import GRAIN, deal_plan, most_blocks
+from strads.schedule.strategies.dealing import GRAIN, deal_plan
 from strads.schedule.strategies.grid import GridJobs, bottleneck, reason_of
 from strads.schedule.strategies.problem import Problem
 
@@ -27,13 +27,14 @@ BLOCKS_BESIDE_PRIVATE = 16  # blocks per axis, for one or two axes, if tasks als
 MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many blocks of three tables
 MAX_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH_OF_GRID = 2.0  # parallelism with which no other strategy is considered
+ROWS_NEAR = 1024  # of a block from which rows are drawn: from fewer, draws would vary little
 MAX_KEYS = 65_536  # so that the job of a task fits uint16
 VISITS = 64  # of a row of the smaller table, on average, beyond which there are several passes over a grid of two
 VISITS_OF_JOB = 16  # of such a row in one job; for that there are more passes, and fewer blocks
 MIN_PASSES, FEW_PASSES = 8, 4  # the latter if blocks are dealt: finely cut for that, they have many keys already
 STRETCH, STRETCH_BESIDE_PRIVATE = 4, 10  # binary logarithm of the number of consecutive tasks that share a pass
 MIN_TASKS, MIN_BYTES = 256, 1 << 14  # of a job, if there are several passes: its tasks, and the rows that they touch
-MIN_BLOCKS = 4  # per axis, if there are several passes
+MIN_BLOCKS = 4  # per axis, if there are several passes, or rows are drawn from it
 
 
 @njit(nogil=True, cache=True)
@@ -160,7 +161,9 @@ def _deck(problem: Problem, columns: tuple[int, ...]) -> Deck:
     near = {axis for table, axis in axis_of.items() if any(table in group for group in problem.near)}
     most, passes = _blocks_and_passes(problem, columns)
     rows = [problem.tables[problem.column_tables[column]].rows for column in columns]
-    blocks = [min(most, most_blocks(count)) if axis in near else most for axis, count in enumerate(rows)]
+    blocks = [
+        min(most, max(count // ROWS_NEAR, MIN_BLOCKS)) if axis in near else most for axis, count in enumerate(rows)
+    ]
     most_keys = MAX_KEYS // passes
     grain = 1 if not near else min(GRAIN, int((most_keys / np.prod(blocks)) ** (1 / len(near)) + 1e-9))
     wanted = [b * grain if axis in near else b for axis, b in enumerate(blocks)]

@@ -21,18 +21,13 @@ def body(k, ratings, W, H, rate):
         h[f] += rate * err * wf
 
 
+step = njit(body)
+
+
 @njit
 def in_order(order, ratings, W, H, rate):
     for k in order:
-        r = ratings[k]
-        w, h = W[r.user], H[r.item]
-        err = r.score
-        for f in range(len(w)):
-            err -= w[f] * h[f]
-        for f in range(len(w)):
-            wf = w[f]
-            w[f] += rate * err * h[f]
-            h[f] += rate * err * wf
+        step(k, ratings, W, H, rate)
 
 
 def problem(tasks, users, items, rank=8):

@@ -194,7 +194,7 @@ def _reachable(
 
 
 def _check_locks(plan: Plan, locks: RowLocks, accesses: _Accesses) -> None:
-    """Locks ascend within a task, and all tasks that touch a written row have a lock in common."""
+    """Locks ascend within a task, and all tasks that touch a written row have a lock in common, if they are several."""
     sizes = np.diff(locks.offsets)
     if len(sizes) != plan.tasks or locks.offsets[0] != 0 or locks.offsets[-1] != len(locks.ids) or np.any(sizes < 0):
         raise PlanError(
@@ -210,7 +210,9 @@ def _check_locks(plan: Plan, locks: RowLocks, accesses: _Accesses) -> None:
     position_of = np.empty(plan.tasks, np.int64)
     position_of[plan.order] = np.arange(plan.tasks)
     common: dict[int, set[int]] = {}
-    for task, row in zip(accesses.task.tolist(), accesses.row.tolist(), strict=True):
+    pairs = np.unique(np.stack([accesses.task, accesses.row]), axis=1)
+    several = np.bincount(pairs[1], minlength=1) > 1
+    for task, row in pairs[:, several[pairs[1]]].T.tolist():
         place = position_of[task]
         held = set(locks.ids[locks.offsets[place] : locks.offsets[place + 1]].tolist())
         common[row] = common.get(row, held) & held

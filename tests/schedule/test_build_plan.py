@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -25,10 +26,15 @@ from strads.schedule.choice import STRATEGIES
 from strads.schedule.kernels import parallel
 from strads.schedule.kernels.counting_sort import PlanOrderCopy
 from strads.schedule.kernels.streaming import empty_lines
+from strads.schedule.loop import Loop
 from strads.schedule.planner import plan_of_ranges
 from strads.schedule.records.parts import as_sparse
 from strads.schedule.records.row_ranges import Marks, RowRanges, ranges_of
 from strads.schedule.strategies import chunks, levels, rotation
+
+
+def loop(records: AccessRecords, **known: Any) -> Loop:
+    return Loop(tasks=records.tasks, **known)
 
 
 def same(one: Plan, other: Plan) -> bool:
@@ -70,14 +76,16 @@ def test_rotation_serves_k_partite_loops(records: AccessRecords) -> None:
     any_loops(), st.sampled_from(["auto", "components", "wavefront", "locked"]), st.sampled_from([2, 3, 16, 64, 500])
 )
 def test_plans_do_not_depend_on_threads(records: AccessRecords, strategy: str, threads: int) -> None:
-    expected = build_plan(records, threads=1, strategy=strategy, seed=3)
-    assert same(expected, build_plan(records, threads=threads, strategy=strategy, seed=3))
+    expected = build_plan(records, loop(records, seed=3), threads=1, strategy=strategy)
+    assert same(expected, build_plan(records, loop(records, seed=3), threads=threads, strategy=strategy))
 
 
 @pytest.mark.parametrize("records", [ratings(300_000, 2000, 500), edges(300_000, 5000)], ids=["ratings", "edges"])
 def test_chunks_on_threads_give_the_same_plan(records: AccessRecords) -> None:
     with ThreadPoolExecutor(2) as pool:
-        plan = build_plan(records, threads=4, parallel=lambda f, chunks: list(pool.map(f, range(chunks))) and None)
+        plan = build_plan(
+            records, loop(records, parallel=lambda f, chunks: list(pool.map(f, range(chunks))) and None), threads=4
+        )
     assert same(plan, build_plan(records, threads=1))
     verify_plan(plan, records)
 
@@ -117,8 +125,8 @@ def test_rotation_over_equal_blocks() -> None:
 def test_passes_over_a_grid_are_safe(records: AccessRecords, dealt: bool) -> None:
     near = (frozenset({0}),) if dealt else ()
     with patch.multiple(rotation, VISITS=0, VISITS_OF_JOB=1, MIN_TASKS=1, MIN_BYTES=0, MIN_BLOCKS=2, STRETCH=0):
-        plan = build_plan(records, threads=2, strategy="rotation", near=near)
-        assert same(plan, build_plan(records, threads=16, strategy="rotation", near=near))
+        plan = build_plan(records, loop(records, near=near), threads=2, strategy="rotation")
+        assert same(plan, build_plan(records, loop(records, near=near), threads=16, strategy="rotation"))
     verify_plan(plan, records)
     rows = [table.rows for table in records.tables]
     if len(rows) == 2 and rows[0] != rows[1] and records.tasks >= 16:
@@ -267,7 +275,7 @@ def test_a_giant_component_is_split_into_batches() -> None:
 
 def test_the_seed_chooses_the_batches() -> None:
     records = scattered(20_000, 60_000, 9)
-    one, other = (build_plan(records, threads=2, strategy="components", seed=s) for s in (0, 1))
+    one, other = (build_plan(records, loop(records, seed=s), threads=2, strategy="components") for s in (0, 1))
     assert not same(one, other)
 
 
@@ -327,7 +335,7 @@ def writes(records: AccessRecords, task: int) -> list[bool]:
 def test_in_order_the_result_is_that_of_the_sequential_loop(records: AccessRecords, strategy: str, job: float) -> None:
     small = {"SMALLEST_JOB": job, "WAITING": job / 3, "WINDOWS": (16, 64)}
     with patch.multiple(levels, **small), patch.object(chunks, "SMALLEST_CHUNK", job):
-        plan = build_plan(records, threads=2, strategy=strategy, in_order=True)
+        plan = build_plan(records, loop(records, in_order=True), threads=2, strategy=strategy)
     verify_plan(plan, records)
     assert conflicts_in_loop_order(plan, records)
 
@@ -405,13 +413,13 @@ def test_of_a_long_loop_whose_order_counts_the_middle_is_looked_at_first() -> No
     for rows, in_order in ((chain, True), (chain, False), (apart, True)):
         records = uniform([n + 1], [0, 0], rows, [True, False])
         with patch.multiple(choice, SMALLEST_PART=512):
-            plan = build_plan(records, threads=2, in_order=in_order)
+            plan = build_plan(records, loop(records, in_order=in_order), threads=2)
         assert ("of its middle" in plan.reason) == (rows is chain)
 
 
 def test_other_strategies_do_not_keep_the_order() -> None:
     with pytest.raises(PlanError, match=r"order='sequential'.* wavefront"):
-        build_plan(ratings(100, 5, 5), threads=2, strategy="rotation", in_order=True)
+        build_plan(ratings(100, 5, 5), Loop(tasks=100, in_order=True), threads=2, strategy="rotation")
 
 
 def test_a_grid_is_swept_by_a_wavefront_of_chunks() -> None:
@@ -420,7 +428,7 @@ def test_a_grid_is_swept_by_a_wavefront_of_chunks() -> None:
     rows = inner + np.array([0, -1, 1, -n, n])
     records = uniform([n * n], [0] * 5, rows, [True, False, False, False, False])
     wide = type(records)((TableShape("W", n * n, 256),), records.access_tables, records.access_writes, records.rows)
-    plan = build_plan(wide, threads=2, in_order=True)
+    plan = build_plan(wide, loop(wide, in_order=True), threads=2)
     assert plan.strategy == "wavefront"
     assert plan.parallelism > 3
     verify_plan(plan, wide)
@@ -429,7 +437,9 @@ def test_a_grid_is_swept_by_a_wavefront_of_chunks() -> None:
 def test_few_writes_among_many_tasks_make_levels() -> None:
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.permutation(60_000)[:, None], rng.integers(0, 60_000, (60_000, 6))], axis=1)
-    plan = build_plan(uniform([60_000], [0] * 7, rows, [True] + [False] * 6), threads=2, in_order=True)
+    plan = build_plan(
+        uniform([60_000], [0] * 7, rows, [True] + [False] * 6), Loop(tasks=len(rows), in_order=True), threads=2
+    )
     assert plan.strategy == "wavefront"
     assert "levels" in plan.reason
 
@@ -448,13 +458,13 @@ def test_tables_that_are_indexed_alike_rotate_together() -> None:
 @pytest.mark.parametrize("strategy", ["auto", "wavefront", "components", "buckets"])
 def test_accesses_that_may_all_be_skipped_can_be_planned(strategy: str) -> None:
     records = edges(3000, 200)
-    verify_plan(build_plan(records, threads=2, strategy=strategy, certain=0.0), records)
+    verify_plan(build_plan(records, loop(records, certain_share=0.0), threads=2, strategy=strategy), records)
 
 
 def test_data_in_loop_order_are_read_in_loop_order() -> None:
     records = edges(50_000, 2000)
     assert build_plan(records, threads=2).strategy == "buckets"
-    assert build_plan(records, threads=2, streams=True).strategy in ("wavefront", "sequential")
+    assert build_plan(records, loop(records, streams=True), threads=2).strategy in ("wavefront", "sequential")
 
 
 def test_locks_are_striped_over_many_rows() -> None:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from strads.schedule import loop_sample
-from strads.schedule.loop_sample import Loop, LoopSample, calls_of_planning
+from strads.schedule.loop import Loop
+from strads.schedule.loop_sample import LoopSample, calls_of_planning
 from strads.schedule.planner import build_plan
 from strads.schedule.records.access import SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.hot_rows import sample
@@ -20,7 +21,7 @@ def light_loop() -> SparseRecords:
 
 
 def one_job_of(records: SparseRecords, *, computes: bool) -> str:
-    found = LoopSample.of(records, Loop(TASKS, False, False, 1.0, (), (), 0, computes=computes))
+    found = LoopSample.of(records, Loop(tasks=TASKS, computes=computes))
     assert found is not None
     return "" if found.one_job is None else found.one_job.reason
 
@@ -35,7 +36,7 @@ def test_a_plan_that_takes_as_long_as_many_calls_is_not_made(monkeypatch: pytest
 
 def test_rows_that_tasks_only_read_count_like_those_that_they_write() -> None:
     records = light_loop()
-    loop = Loop(TASKS, False, False, 1.0, (), (), 0)
+    loop = Loop(tasks=TASKS)
     reading = SparseRecords(records.tables, records.offsets, records.rows, records.tags.copy())
     reading.tags[1:] = 0
     assert calls_of_planning(sample(reading), loop, "components") == calls_of_planning(

@@ -10,6 +10,7 @@ from strads.schedule.kernels.counting_sort import PlanOrderCopy, count_keys, gro
 from strads.schedule.kernels.packing import pack
 from strads.schedule.kernels.parallel import sequential
 from strads.schedule.kernels.streaming import begins_line, empty_lines
+from strads.schedule.loop import Loop
 from strads.schedule.records.access import TableShape, UniformRecords
 from strads.schedule.strategies.blocks import apportion, block_lookup, equal_work_cuts
 from strads.schedule.strategies.precedence import barriers, chain, heaviest_chain
@@ -147,7 +148,7 @@ def test_tables_of_long_loops_are_cut_by_the_accesses_of_some_tasks(period: int)
     half = np.arange(tasks) // period % 2
     touched = (random.integers(0, rows // 2, tasks) + rows // 2 * half).astype(np.int32)
     records = UniformRecords((TableShape("x", rows, 4),), (0,), (True,), touched[:, None])
-    problems = [Problem.of(records, threads, 0, sequential) for threads in (1, 2, 5)]
+    problems = [Problem.of(records, Loop(tasks=records.tasks), threads) for threads in (1, 2, 5)]
     work = problems[0].sampled_row_work
     assert tasks / 8 < work.sum() < tasks / 2
     assert all(np.array_equal(problem.sampled_row_work, work) for problem in problems)

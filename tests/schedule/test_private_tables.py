@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strads.schedule.kernels.parallel import sequential
+from strads.schedule.loop import Loop
 from strads.schedule.planner import build_plan
 from strads.schedule.records.access import SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.parts import as_sparse
@@ -29,7 +30,7 @@ def one_result_a_task(results: np.ndarray, reads: np.ndarray | None = None) -> U
 
 
 def tables_in_conflict(records: UniformRecords | SparseRecords) -> set[int]:
-    problem = Problem.of(records, 2, 0, sequential)
+    problem = Problem.of(records, Loop(tasks=records.tasks), 2)
     return {t for t in range(len(records.tables)) if problem.first_row[t + 1] > problem.first_row[t]}
 
 
@@ -63,7 +64,7 @@ def test_a_loop_of_such_tables_is_independent() -> None:
 def test_estimates_of_time_count_them() -> None:
     with_result = one_result_a_task(np.arange(TASKS))
     users = UniformRecords(shapes(USERS), (0,), (True,), with_result.rows[:, :1].copy())
-    longer, shorter = (Problem.of(records, 2, 0, sequential) for records in (with_result, users))
+    longer, shorter = (Problem.of(records, Loop(tasks=records.tasks), 2) for records in (with_result, users))
     assert longer.nanoseconds_in(None) > shorter.nanoseconds_in(None)
 
 

@@ -21,7 +21,7 @@ from strads.schedule.choice import (
     sample_stride,
     serves,
 )
-from strads.schedule.kernels.parallel import Parallel, sequential
+from strads.schedule.loop import Loop
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords, SparseRecords, UniformRecords
 from strads.schedule.records.cost import BYTES
@@ -31,7 +31,6 @@ from strads.schedule.records.parts import as_sparse, as_uniform, chosen, merged
 from strads.schedule.records.row_ranges import ranges_of
 from strads.schedule.strategies.buckets import MAX_ROWS, touch_few_rows
 from strads.schedule.strategies.colouring import colouring_from_sample, colouring_of_ranges
-from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.problem import Problem
 from strads.schedule.strategies.wavefront import chunks_from_sample
 
@@ -43,26 +42,7 @@ FEW_ACCESSES, WAITING, FETCHED, MAX_AHEAD = 8, 0.3, 300.0, 16  # see `prefetch_d
 HEAVY, RECORD = 64, 9  # rows that a heavy task touches; bytes of the record of an access
 FEW_BYTES = 1 << 20  # of records, which take milliseconds
 SHORT = 1 << 14  # tasks of a loop that is planned in a few milliseconds
-
-
-@dataclass(frozen=True)
-class Loop:
-    """What the planner knows of a loop besides its records; see the parameters of `build_plan`."""
-
-    tasks: int  # their number
-    in_order: bool  # whether the result must be that of the sequential loop
-    streams: bool  # whether tasks read data that are stored in the order of the loop and not copied into the plan's
-    certain: float  # share of the accesses that are made unconditionally
-    near: tuple[frozenset[int], ...]  # groups of tables from which rows are drawn
-    deal: Deal  # how the rows of these tables are dealt to blocks
-    seed: int  # of the random batches of `components`
-    allocates: bool = False  # whether tasks create arrays: recording has to run what they compute
-    computes: bool = True  # whether the time of a task may be another than that of its accesses
-    parallel: Parallel = sequential  # runs large passes over the tasks in chunks
-
-    def problem(self, part: AccessRecords) -> Problem:
-        """Return the problem of planning only some of the tasks."""
-        return Problem.of(part, 2, self.seed, self.parallel, None, self.certain, self.near, self.deal)
+_THREADS = 2  # that plan a sample
 
 
 @dataclass(frozen=True)
@@ -103,7 +83,7 @@ class PlanningCost:
     def of(cls, some: AccessRecords, loop: Loop) -> "PlanningCost":
         """Estimate from the records of a sample of the tasks."""
         part = merged(as_sparse(some))
-        problem, each = loop.problem(part), len(part.rows) / max(part.tasks, 1)
+        problem, each = Problem.of(part, loop, _THREADS), len(part.rows) / max(part.tasks, 1)
         form = as_uniform(part)
         rotates = isinstance(form, UniformRecords) and len(set(form.access_tables)) == len(form.access_tables)
         of_one = ROTATED if rotates else GROUPED if each <= MAX_ROWS else PLANNED_OTHERWISE
@@ -133,7 +113,7 @@ def calls_of_planning(some: SparseRecords, loop: Loop, strategy: str) -> float:
     they overlap. In a sample, rows that it only reads count like those that it writes: other tasks may write them.
     """
     part = merged(as_sparse(some))
-    problem = loop.problem(replace(part, tags=part.tags | np.uint8(1)))
+    problem = Problem.of(replace(part, tags=part.tags | np.uint8(1)), loop, _THREADS)
     rate = {"independent": ROTATED, "rotation": ROTATED, "buckets": GROUPED}.get(strategy, PLANNED_OTHERWISE)
     accesses = len(part.rows) / max(part.tasks, 1)
     return accesses * rate / np.sqrt(problem.nanoseconds_in(None) * problem.nanoseconds_if_bare)
@@ -160,7 +140,7 @@ def prefetch_distance(some: AccessRecords, loop: Loop) -> int:
     part = merged(as_sparse(some))
     if not 0 < len(part.rows) <= FEW_ACCESSES * part.tasks:
         return 0
-    problem = loop.problem(part)
+    problem = Problem.of(part, loop, _THREADS)
     if problem.waiting_share < WAITING:
         return 0
     return int(np.clip(FETCHED / problem.nanoseconds_in(None), 1, MAX_AHEAD))
@@ -210,15 +190,15 @@ class LoopSample:
 
     @cached_property
     def _problem(self) -> Problem:
-        return self._loop.problem(self._middle)
+        return Problem.of(self._middle, self._loop, _THREADS)
 
     @cached_property
     def _uniform_problem(self) -> Problem:
-        return self._loop.problem(as_uniform(self._recorded))
+        return Problem.of(as_uniform(self._recorded), self._loop, _THREADS)
 
     @cached_property
     def _of_spread(self) -> Problem | None:
-        return None if self._spread is None else self._loop.problem(self._spread)
+        return None if self._spread is None else Problem.of(self._spread, self._loop, _THREADS)
 
     @cached_property
     def flow_dependences(self) -> FlowDependences:
@@ -315,7 +295,7 @@ class LoopSample:
 
 def _plan_in_order(part: SparseRecords, whole: Loop) -> Plan:
     loop = replace(whole, tasks=part.tasks, in_order=True, streams=False, near=(), deal=(), seed=0)
-    problem = loop.problem(part)
+    problem = Problem.of(part, loop, _THREADS)
     plan = plan_of_hot_row(problem) or plan_from_sample(problem, LoopSample.of(part, loop))
     return plan or choose(problem, in_order=True, streams=False)
 

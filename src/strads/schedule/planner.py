@@ -1,6 +1,5 @@
 """Decides what may run concurrently: from access records to a plan (thesis §7.2.4)."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,14 +8,13 @@ from numpy.typing import NDArray
 from strads.errors import PlanError
 from strads.schedule.choice import STRATEGIES, WORTHWHILE, choose, forced, one_job
 from strads.schedule.kernels.counting_sort import PlanOrderCopy
-from strads.schedule.kernels.parallel import Parallel, sequential
-from strads.schedule.loop_sample import Loop, LoopSample, plan_from_sample, plan_of_hot_row
+from strads.schedule.loop import Loop
+from strads.schedule.loop_sample import LoopSample, plan_from_sample, plan_of_hot_row
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.flow_dependences import FlowDependences, only_reads_earlier_results
 from strads.schedule.records.row_ranges import RowRanges, ranges_of
 from strads.schedule.strategies.colouring import colouring_of_ranges
-from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.problem import Problem
 from strads.schedule.strategies.wavefront import wavefront_of_ranges
 
@@ -26,18 +24,11 @@ KEPT = "tasks read what earlier ones wrote, so the loop's order is kept"
 
 def build_plan(
     records: AccessRecords,
+    loop: Loop | None = None,
     *,
     threads: int,
     strategy: str = "auto",
-    seed: int = 0,
-    parallel: Parallel = sequential,
     copy_in_order: PlanOrderCopy | None = None,
-    in_order: bool = False,
-    streams: bool = False,
-    certain: float = 1.0,
-    near: Sequence[frozenset[int]] = (),
-    deal: Deal = (),
-    relaxed: bool = False,
     loop_sample: LoopSample | None = None,
 ) -> Plan:
     """Plan a loop: group its tasks into jobs, and order the jobs that conflict.
@@ -48,31 +39,17 @@ def build_plan(
     ----------
     records
         The rows that each task touches.
+    loop
+        What else is known of the loop; nothing by default.
     threads
         Number of threads that make the plan, on which it does not depend.
     strategy
         "independent", "rotation", "buckets", "components", "colouring", "wavefront", "sequential", "locked", or "auto":
         one of them that two threads run faster than one, else "sequential"; locks are used only on request. The
         reasons why others were rejected are in `details.rejected`.
-    seed
-        Seed of the random batches of `components`.
-    parallel
-        Runs large passes over the tasks in chunks; sequentially by default.
     copy_in_order
         Rows to be copied into plan order at the same time, if the strategy supports it: then the plan's order is
         `copy_in_order.order`.
-    in_order
-        Whether the result must be that of the sequential loop.
-    streams
-        Whether tasks read data that are stored in the order of the loop and are not copied into that of the plan.
-    certain
-        The share of the accesses that are made unconditionally, not only under conditions that the loop changes.
-    near
-        Groups of tables from whose rows the tasks of a job draw some, by number: such rows are not recorded.
-    deal
-        Determines how the rows of these tables are dealt to blocks, and the seed of that.
-    relaxed
-        Whether tasks also update relaxed tables, whose replicas are summed after each stage.
     loop_sample
         What sampled tasks showed before the loop was recorded; None if none were sampled.
 
@@ -86,20 +63,21 @@ def build_plan(
     PlanError
         If the requested strategy is not applicable, or if a row is outside its table.
     """
+    loop = loop or Loop(tasks=records.tasks)
+    in_order = loop.in_order
     if strategy != "auto" and strategy not in STRATEGIES:
         raise PlanError(f"unknown strategy '{strategy}': use one of auto, {', '.join(STRATEGIES)}")
     if in_order and strategy not in ("auto", *IN_ORDER):
         raise PlanError(f"{strategy} changes the order of tasks: with order='sequential' use {' or '.join(IN_ORDER)}")
     if threads < 1:
         raise PlanError(f"a plan needs at least 1 thread, not {threads}")
-    problem = Problem.of(records, threads, seed, parallel, copy_in_order, certain, tuple(near), deal, relaxed)
+    problem = Problem.of(records, loop, threads, copy_in_order)
     if problem.tasks == 0:
         return one_job(problem, "independent" if strategy == "auto" else strategy, "the loop has no tasks")
-    if near and strategy in ("wavefront", "locked"):
+    if loop.near and strategy in ("wavefront", "locked"):
         raise PlanError(f"{strategy} cannot serve a loop that calls near: its jobs own no rows of their own")
     if strategy != "auto":
         return forced(problem, strategy)
-    loop = Loop(records.tasks, in_order, streams, certain, tuple(near), deal, seed, parallel=parallel)
     loop_sample = loop_sample or LoopSample.of(records, loop)
     plan = plan_of_hot_row(problem) or _coloured(records, loop_sample) or plan_from_sample(problem, loop_sample)
     if plan is not None:
@@ -109,10 +87,10 @@ def build_plan(
     if not in_order and (
         only_reads_earlier_results(records) if found is FlowDependences.SELDOM else found is FlowDependences.FORWARD
     ):
-        plan = choose(problem, in_order=True, streams=streams)
+        plan = choose(problem, in_order=True, streams=loop.streams)
         return replace(plan, reason=f"{plan.reason}; {KEPT}")
     pays = None if loop_sample is None else loop_sample.pays
-    return choose(problem, in_order=in_order, streams=streams, pays=pays)
+    return choose(problem, in_order=in_order, streams=loop.streams, pays=pays)
 
 
 def _coloured(records: AccessRecords, loop_sample: LoopSample | None) -> Plan | None:

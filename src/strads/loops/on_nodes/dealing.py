@@ -8,6 +8,7 @@ import numpy as np
 from strads.cluster import Node, ThreadTeam
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import Part, executable_plan, notes_on_pools, placed_on_nodes, pools_of
+from strads.loops.on_nodes.recording_decision import loop_of
 from strads.loops.on_nodes.specs import LoopFacts, NodeLoop
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
@@ -49,16 +50,8 @@ def _dealt_plan(loop: NodeLoop, tasks: NodeTasks, old: Plan, deal: Deal) -> Plan
     if old.details.deck is not None:
         return deal_plan(old.details.deck, deal)
     assert loop.records is not None
-    return build_plan(
-        loop.records,
-        threads=tasks.team.size,
-        strategy=old.strategy,
-        parallel=tasks.team.for_each,
-        certain=tasks.program.facts.certain_share,
-        near=tasks.program.argument_roles.near_tables(),
-        deal=deal,
-        relaxed=tasks.program.argument_roles.has_relaxed,
-    )
+    of = replace(loop_of(loop.spec, tasks, in_order=False), deal=deal)
+    return build_plan(loop.records, of, threads=tasks.team.size, strategy=old.strategy)
 
 
 def _take_over(loop: NodeLoop, mine: Part) -> None:

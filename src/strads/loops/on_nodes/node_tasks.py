@@ -18,7 +18,8 @@ from strads.loops.program import LoopProgram, Variant
 from strads.loops.reconnaissance import Reconnaissance
 from strads.loops.recorder import Recorder, TaskFailed
 from strads.schedule.choice import middle_of, sample_stride
-from strads.schedule.loop_sample import Loop, LoopSample, prefetch_distance
+from strads.schedule.loop import Loop
+from strads.schedule.loop_sample import LoopSample, prefetch_distance
 from strads.schedule.plan import Plan
 from strads.schedule.planner import plan_of_ranges
 from strads.schedule.records.access import AccessRecords, TableShape

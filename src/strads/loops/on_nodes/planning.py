@@ -13,7 +13,6 @@ from strads.loops.on_nodes.recording_decision import ONE_THREAD, RecordingDecisi
 from strads.loops.on_nodes.specs import LoopSpec
 from strads.schedule.choice import ALONE
 from strads.schedule.kernels.counting_sort import PlanOrderCopy
-from strads.schedule.loop_sample import LoopSample
 from strads.schedule.plan import Plan
 from strads.schedule.planner import KEPT, build_plan
 from strads.schedule.records.access import AccessRecords
@@ -42,23 +41,13 @@ def _plan(
     threads = tasks.node.size * tasks.team.size
     loop = loop_of(spec, tasks, in_order=decision.keeps_order or options.order == "sequential")
     alone = alone or unplanned(spec, sample(records), loop, checks_in_run=decision.checks_in_run)  # as on one node
-    loop_sample = decision.loop_sample
-    if loop_sample is None and decision.plan is None and alone is None and options.strategy == "auto":
-        loop_sample = LoopSample.of(records, loop)  # as on one node
     plan = decision.plan or build_plan(
         records,
+        loop,
         threads=threads,
         strategy="sequential" if alone else options.strategy,
-        seed=options.seed,
-        parallel=tasks.team.for_each,
         copy_in_order=copy_in_order,
-        in_order=loop.in_order,
-        certain=loop.certain,
-        near=loop.near,
-        deal=loop.deal,
-        streams=loop.streams,
-        relaxed=tasks.program.argument_roles.has_relaxed,
-        loop_sample=loop_sample,
+        loop_sample=decision.loop_sample,
     )
     if plan.strategy == "wavefront" and options.strategy == "auto" and threads == 1 and not tasks.bound.sums_floats:
         # The result is the same. Float sums depend on the division into jobs, which must not depend on the threads.

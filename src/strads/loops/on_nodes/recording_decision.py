@@ -18,7 +18,8 @@ from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram, Variant
 from strads.partition import even_bounds
 from strads.schedule.kernels.streaming import empty_lines
-from strads.schedule.loop_sample import SHORT, Loop, LoopSample, PlanningCost, records_outweigh
+from strads.schedule.loop import Loop
+from strads.schedule.loop_sample import SHORT, LoopSample, PlanningCost, records_outweigh
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
 from strads.schedule.records.access import AccessRecords
@@ -292,9 +293,19 @@ def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
     program, tables = tasks.program, tasks.bound.tables()
     read = program.facts.streamed.intersection(program.argument_roles.with_role(Role.READ, Role.CHECKED))
     streams = any(tables[position].values.nbytes > _CACHED for position in read)
-    near, certain = tuple(program.argument_roles.near_tables()), program.facts.certain_share
-    about = len(spec.indices), in_order, streams, certain, near, spec.deal, spec.options.seed
-    return Loop(*about, program.facts.allocates, program.facts.computes, tasks.team.for_each)
+    return Loop(
+        tasks=len(spec.indices),
+        in_order=in_order,
+        streams=streams,
+        certain_share=program.facts.certain_share,
+        near=tuple(program.argument_roles.near_tables()),
+        deal=spec.deal,
+        relaxed=program.argument_roles.has_relaxed,
+        seed=spec.options.seed,
+        allocates=program.facts.allocates,
+        computes=program.facts.computes,
+        parallel=tasks.team.for_each,
+    )
 
 
 def largest(memory: dict[int, NDArray[Any]]) -> int:

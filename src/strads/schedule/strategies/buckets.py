@@ -199,7 +199,7 @@ def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[n
     cached = blocks_for_cache(table_bytes, MAX_FOR_CACHE) if width <= 2 else 0
     blocks = max(len(touched), min(limit, max(BLOCKS, cached)))
     given = apportion(work, blocks)
-    random, cuts, members = generator(problem.deal), [], []
+    random, cuts, members = generator(problem.loop.deal), [], []
     for table in touched:
         count = int(given[table])
         if any(table in group for group in problem.near):

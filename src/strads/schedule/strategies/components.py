@@ -144,7 +144,7 @@ def _split(problem: Problem) -> tuple[int, NDArray[np.integer]]:
 
     Batches are doubled as long as the components of the first one balance; if they do not, the smallest count is used.
     """
-    shuffled = np.random.default_rng(problem.seed).permutation(problem.tasks).astype(index_dtype(problem.tasks))
+    shuffled = np.random.default_rng(problem.loop.seed).permutation(problem.tasks).astype(index_dtype(problem.tasks))
     find = _Finder(problem)
     batches = 1 << max(int(np.log2(problem.tasks / (SMALLEST_BATCH) + 1e-9)), 0)
     balance = _balance(find(np.sort(shuffled[: problem.tasks // batches]))[1])

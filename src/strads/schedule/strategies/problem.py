@@ -12,6 +12,7 @@ from strads.schedule.details import Details
 from strads.schedule.kernels.counting_sort import PlanOrderCopy
 from strads.schedule.kernels.parallel import Parallel, index_dtype
 from strads.schedule.kernels.prefetch import SOON, prefetch
+from strads.schedule.loop import Loop
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.cost import (
@@ -28,7 +29,6 @@ from strads.schedule.records.private_tables import without_private_tables
 from strads.schedule.records.touches import Touches, span
 from strads.schedule.records.written_rows import WrittenRows, find_written_rows
 from strads.schedule.strategies.blocks import column_work, touch_work
-from strads.schedule.strategies.dealing import Deal
 from strads.schedule.strategies.precedence import Precedence, parallelism
 
 # Plans do not depend on the number of threads, so neither do results: these bounds leave work for many.
@@ -51,27 +51,13 @@ class Problem:
     found: WrittenRows  # those among these that can conflict
     column_tables: tuple[int, ...]  # table of every recorded column; empty for sparse records
     tasks: int  # their number
+    loop: Loop  # of which they are all tasks, or some
     threads: int  # that make the plan; it does not depend on their number
-    seed: int  # of the random batches of `components`
-    parallel: Parallel  # runs large passes over the tasks in chunks
-    copy_in_order: PlanOrderCopy | None  # rows to be copied into plan order while that is computed, if any
-    certain: float = 1.0  # the share of the accesses that are made unconditionally
-    near: tuple[frozenset[int], ...] = ()  # groups of tables from which rows are drawn
-    deal: Deal = ()  # how their rows are dealt to blocks
-    relaxed: bool = False  # whether tasks also update relaxed tables
+    copy_in_order: PlanOrderCopy | None = None  # rows to be copied into plan order while that is computed, if any
 
     @classmethod
     def of(
-        cls,
-        records: AccessRecords,
-        threads: int,
-        seed: int,
-        parallel: Parallel,
-        copy_in_order: PlanOrderCopy | None = None,
-        certain: float = 1.0,
-        near: tuple[frozenset[int], ...] = (),
-        deal: Deal = (),
-        relaxed: bool = False,
+        cls, records: AccessRecords, loop: Loop, threads: int, copy_in_order: PlanOrderCopy | None = None
     ) -> "Problem":
         """Find the accesses in `records` that can conflict.
 
@@ -80,11 +66,20 @@ class Problem:
         PlanError
             If the records are inconsistent.
         """
-        written = find_written_rows(records, threads, parallel)
+        written = find_written_rows(records, threads, loop.parallel)
         found = without_private_tables(written, records)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
-        loop = records, written, found, tables_of, records.tasks
-        return cls(*loop, threads, seed, parallel, copy_in_order, certain, near, deal, relaxed)
+        return cls(records, written, found, tables_of, records.tasks, loop, threads, copy_in_order)
+
+    @property
+    def near(self) -> tuple[frozenset[int], ...]:
+        """Groups of tables from which rows are drawn."""
+        return self.loop.near
+
+    @property
+    def parallel(self) -> Parallel:
+        """Runs large passes over the tasks in chunks."""
+        return self.loop.parallel
 
     @property
     def tables(self) -> tuple[TableShape, ...]:
@@ -163,16 +158,16 @@ class Problem:
         """
         alone, together = self.nanoseconds_if_bare, self._nanoseconds(order, Estimate.BARE)
         fetched, more = (transfer_per_task(self._accesses, tasks) for tasks in (_IN_ORDER, order))
-        return alone >= worthwhile * max(together / 2, self.certain * (more - fetched))
+        return alone >= worthwhile * max(together / 2, self.loop.certain_share * (more - fetched))
 
     def _nanoseconds(self, order: NDArray[np.integer], estimate: Estimate) -> float:
         least = BARE if estimate is Estimate.BARE else TASK
-        return max(least, self.certain * nanoseconds_per_task(self._accesses, order, estimate))
+        return max(least, self.loop.certain_share * nanoseconds_per_task(self._accesses, order, estimate))
 
     @property
     def waiting_share(self) -> float:
         """Estimated share of the time of a task, in the order of the loop, in which it waits for memory."""
-        return self.certain * waiting_per_task(self._accesses) / self.nanoseconds_in(None)
+        return self.loop.certain_share * waiting_per_task(self._accesses) / self.nanoseconds_in(None)
 
     @property
     def _accesses(self) -> Accesses:

@@ -95,7 +95,7 @@ def rotation(problem: Problem) -> Plan:
     """
     columns = _axes_or_refuse(problem)
     if problem.near:
-        return deal_plan(_deck(problem, columns), problem.deal)
+        return deal_plan(_deck(problem, columns), problem.loop.deal)
     grid = _Grid.of(problem, columns)
     # The copy may overwrite the records: pass it only if no other strategy needs them.
     copy_in_order = problem.copy_in_order if grid.jobs.parallelism >= ENOUGH_OF_GRID else None
@@ -252,7 +252,7 @@ def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int,
     k, blocks = len(columns), _blocks(problem, columns)
     rows = min(max(int(np.count_nonzero(_work(problem, column))), 1) for column in columns)
     visits = problem.tasks / rows
-    if k != 2 or visits <= VISITS or problem.relaxed:
+    if k != 2 or visits <= VISITS or problem.loop.relaxed:
         return blocks, 1
     row_bytes = sum(problem.tables[problem.column_tables[column]].row_bytes for column in columns)
     most_jobs = min(problem.tasks // max(MIN_TASKS, MIN_BYTES // row_bytes), MAX_KEYS)

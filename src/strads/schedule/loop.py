@@ -1,0 +1,49 @@
+"""What the planner knows of a loop besides its records."""
+
+from dataclasses import dataclass
+
+from strads.schedule.kernels.parallel import Parallel, sequential
+from strads.schedule.strategies.dealing import Deal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """A loop to be planned.
+
+    Attributes
+    ----------
+    tasks
+        Number of its tasks.
+    in_order
+        Whether the result must be that of the sequential loop.
+    streams
+        Whether tasks read data that are stored in the order of the loop and are not copied into that of the plan.
+    certain_share
+        The share of the accesses that are made unconditionally, not only under conditions that the loop changes.
+    near
+        Groups of tables from whose rows the tasks of a job draw some, by number: such rows are not recorded.
+    deal
+        Determines how the rows of these tables are dealt to blocks, and the seed of that.
+    relaxed
+        Whether tasks also update relaxed tables, whose replicas are summed after each stage.
+    seed
+        Seed of the random batches of `components`.
+    allocates
+        Whether tasks create arrays: recording has to run what they compute.
+    computes
+        Whether the time of a task may be another than that of its accesses.
+    parallel
+        Runs large passes over the tasks in chunks.
+    """
+
+    tasks: int
+    in_order: bool = False
+    streams: bool = False
+    certain_share: float = 1.0
+    near: tuple[frozenset[int], ...] = ()
+    deal: Deal = ()
+    relaxed: bool = False
+    seed: int = 0
+    allocates: bool = False
+    computes: bool = True
+    parallel: Parallel = sequential

@@ -145,6 +145,14 @@ def test_rows_that_are_visited_often_are_visited_in_passes(tasks: int, items: in
     assert (f"{passes} passes" in plan.reason) == (passes > 1)
 
 
+def test_large_tables_are_passed_over_less_often() -> None:
+    records = ratings(600_000, 3000, 1000)
+    long_rows = tuple(replace(table, row_bytes=8192) for table in records.tables)
+    plan = build_plan(replace(records, tables=long_rows), threads=2)
+    assert plan.details.blocks == {"W": 16, "H": 16}
+    assert plan.jobs == 4 * 16**2
+
+
 @pytest.mark.parametrize(("items", "taken"), [(1000, True), (1, False)])
 def test_rows_are_copied_into_the_order_of_a_rotation_that_is_taken(items: int, taken: bool) -> None:
     records = ratings(10_000, 3000, items)

@@ -31,7 +31,8 @@ ROWS_NEAR = 1024  # of a block from which rows are drawn: from fewer, draws woul
 MAX_KEYS = 65_536  # so that the job of a task fits uint16
 VISITS = 64  # of a row of the smaller table, on average, beyond which there are several passes over a grid of two
 VISITS_OF_JOB = 16  # of such a row in one job; for that there are more passes, and fewer blocks
-MIN_PASSES, FEW_PASSES = 8, 4  # the latter if blocks are dealt: finely cut for that, they have many keys already
+MIN_PASSES, FEW_PASSES = 8, 4  # the latter if blocks are dealt, and finely cut for that, or tables large
+LARGE, BLOCKS_IF_LARGE = 1 << 24, 16  # bytes of tables that caches do not hold: each job fetches its rows from memory
 STRETCH, STRETCH_BESIDE_PRIVATE = 4, 10  # binary logarithm of the number of consecutive tasks that share a pass
 MIN_TASKS, MIN_BYTES = 256, 1 << 14  # of a job, if there are several passes: its tasks, and the rows that they touch
 MIN_BLOCKS = 4  # per axis, if there are several passes, or rows are drawn from it
@@ -254,12 +255,13 @@ def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int,
     visits = problem.tasks / rows
     if k != 2 or visits <= VISITS or problem.loop.relaxed:
         return blocks, 1
-    row_bytes = sum(problem.tables[problem.column_tables[column]].row_bytes for column in columns)
+    tables = [problem.tables[problem.column_tables[column]] for column in columns]
+    row_bytes, is_large = sum(t.row_bytes for t in tables), sum(t.rows * t.row_bytes for t in tables) > LARGE
     most_jobs = min(problem.tasks // max(MIN_TASKS, MIN_BYTES // row_bytes), MAX_KEYS)
-    fewer = min(blocks, max(rows // VISITS_OF_JOB, MIN_BLOCKS))
+    fewer = min(blocks, max(rows // VISITS_OF_JOB, MIN_BLOCKS), *([BLOCKS_IF_LARGE] if is_large else []))
     while fewer > MIN_BLOCKS and MIN_PASSES * fewer**k > most_jobs:
         fewer = max(fewer // 2, MIN_BLOCKS)
-    wanted = FEW_PASSES if problem.near else max(int(visits / (VISITS_OF_JOB * fewer)), MIN_PASSES)
+    wanted = FEW_PASSES if problem.near or is_large else max(int(visits / (VISITS_OF_JOB * fewer)), MIN_PASSES)
     passes = min(wanted, most_jobs // fewer**k)
     return (fewer, passes) if passes >= FEW_PASSES else (blocks, 1)
 

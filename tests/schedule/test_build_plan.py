@@ -145,6 +145,12 @@ def test_rows_that_are_visited_often_are_visited_in_passes(tasks: int, items: in
     assert (f"{passes} passes" in plan.reason) == (passes > 1)
 
 
+def test_rows_without_numbers_are_planned() -> None:
+    records = ratings(100_000, 3000, 100)
+    empty_rows = tuple(replace(table, row_bytes=0) for table in records.tables)
+    assert build_plan(replace(records, tables=empty_rows), threads=2).strategy == "rotation"
+
+
 def test_large_tables_are_passed_over_less_often() -> None:
     records = ratings(600_000, 3000, 1000)
     long_rows = tuple(replace(table, row_bytes=8192) for table in records.tables)

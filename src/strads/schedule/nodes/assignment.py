@@ -78,13 +78,14 @@ def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np
     pinned = int(np.argmax([records.tables[t].rows * records.tables[t].row_bytes for t in tables]))
     node_of_block = _equal_work(cells[:, pinned], plan.work, len(list(cuts.values())[pinned]) - 1, nodes)
     node_of = node_of_block[cells[:, pinned]]
+    # In several passes over the grid, the blocks of a half travel together, see `stage_in_passes`.
+    alone = plan.jobs == len(np.unique(cells, axis=0))
     found: dict[int, NDArray[np.int64]] = {}
     parts = []
     for axis, (table, cut) in enumerate(zip(tables, cuts.values(), strict=True)):
         home = node_of_block if axis == pinned else _first_users(cells[:, axis], node_of, len(cut) - 1)
         found[table] = cut[np.searchsorted(home, np.arange(nodes + 1))]
         found[table][-1] = records.tables[table].rows
-        alone = plan.jobs == len(np.unique(cells, axis=0))  # those of a half travel together, see `stage_in_passes`
         parts.append(_block_units(table, cut, home, cells[:, axis], alone=alone))
         parts.append(
             _units_read_elsewhere(plan, records, table, cut[cells[:, axis]], cut[cells[:, axis] + 1], found[table])

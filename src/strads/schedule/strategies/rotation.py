@@ -257,8 +257,8 @@ def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int,
         return blocks, 1
     tables = [problem.tables[problem.column_tables[column]] for column in columns]
     row_bytes, is_large = sum(t.row_bytes for t in tables), sum(t.rows * t.row_bytes for t in tables) > LARGE
-    most_jobs = min(problem.tasks // max(MIN_TASKS, MIN_BYTES // row_bytes), MAX_KEYS)
-    fewer = min(blocks, max(rows // VISITS_OF_JOB, MIN_BLOCKS), *([BLOCKS_IF_LARGE] if is_large else []))
+    most_jobs = min(problem.tasks // max(MIN_TASKS, MIN_BYTES // max(row_bytes, 1)), MAX_KEYS)
+    fewer = min(blocks, max(rows // VISITS_OF_JOB, MIN_BLOCKS), BLOCKS_IF_LARGE if is_large else blocks)
     while fewer > MIN_BLOCKS and MIN_PASSES * fewer**k > most_jobs:
         fewer = max(fewer // 2, MIN_BLOCKS)
     wanted = FEW_PASSES if problem.near or is_large else max(int(visits / (VISITS_OF_JOB * fewer)), MIN_PASSES)

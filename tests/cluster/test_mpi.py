@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -488,7 +489,7 @@ except NodeFailure as error:
 print(runtime.run(lambda node: node.rank))
 """
     ended = job(3).run(text)
-    assert ended.stdout.startswith("1 node 0 (")
+    assert re.match(r"1 node [02] \(", ended.stdout)  # both wait; either may give up first
     assert "strads.init(timeout=…)" in ended.stdout
     assert ended.stdout.endswith("[0, 1, 2]\n")
     assert ended.returncode == 0

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from strads.schedule.strategies.precedence import Precedence, chain, parallelism
 
-OUTER_PASSES, MAX_INNER_PASSES = 8, 4  # over all of a grid, at least; over each half in each of these, at most
+OUTER_PASSES, MAX_INNER_PASSES = 7, 3  # over all of a grid, at least; over each half in each of these, at most
 
 
 class GridJobs(NamedTuple):
@@ -60,6 +60,14 @@ def diagonal(cells: NDArray[np.int32], side: int) -> NDArray[np.int64]:
     return stage
 
 
+def odd(passes: int) -> int:
+    """The largest odd number of passes up to this one; after an even number the next epoch begins with the same half.
+
+    So three passes alternate between halves as often as four.
+    """
+    return passes - (passes + 1) % 2
+
+
 def stage_in_passes(
     pass_of: NDArray[np.integer], passes: int, cells: NDArray[np.int32], side: int
 ) -> NDArray[np.int64]:
@@ -71,7 +79,7 @@ def stage_in_passes(
     """
     if passes == 1:
         return diagonal(cells, side)
-    half, inner = -(-side // 2), min(max(passes // OUTER_PASSES, 1), MAX_INNER_PASSES)
+    half, inner = -(-side // 2), min(odd(max(passes // OUTER_PASSES, 1)), MAX_INNER_PASSES)
     outer_pass, inner_pass = np.divmod(pass_of.astype(np.int64), inner)
     stage = outer_pass * 2 + (diagonal(cells // half, 2) ^ (outer_pass & 1))
     within = stage_in_passes(inner_pass, inner, cells % half, half)

@@ -19,7 +19,7 @@ from strads.schedule.plan import Plan
 from strads.schedule.records.written_rows import columns_equal
 from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
 from strads.schedule.strategies.dealing import GRAIN, deal_plan
-from strads.schedule.strategies.grid import GridJobs, bottleneck, reason_of
+from strads.schedule.strategies.grid import GridJobs, bottleneck, odd, reason_of
 from strads.schedule.strategies.problem import Problem
 
 BLOCKS = {1: 32, 2: 32, 3: 8}  # blocks per axis, by the number of axes
@@ -27,11 +27,12 @@ BLOCKS_BESIDE_PRIVATE = 16  # blocks per axis, for one or two axes, if tasks als
 MANY_TASKS = 1 << 22  # from here on, jobs are still large with twice as many blocks of three tables
 MAX_FOR_CACHE = 128  # more blocks make jobs so small that starting them costs more than the cache saves
 ENOUGH_OF_GRID = 2.0  # parallelism with which no other strategy is considered
-ROWS_NEAR = 1024  # of a block from which rows are drawn: from fewer, draws would vary little
+ROWS_NEAR = 2048  # of a block from which rows are drawn: from fewer, draws would vary little
 MAX_KEYS = 65_536  # so that the job of a task fits uint16
 VISITS = 64  # of a row of the smaller table, on average, beyond which there are several passes over a grid of two
-VISITS_OF_JOB = 16  # of such a row in one job; for that there are more passes, and fewer blocks
-MIN_PASSES, FEW_PASSES = 8, 4  # the latter if blocks are dealt, and finely cut for that, or tables large
+VISITS_OF_JOB = 8  # of such a row in one job, at most, if passes can be made short enough
+ROWS_OF_BLOCK = 16  # that are touched, at least, if there are several passes
+MIN_PASSES, FEW_PASSES = 5, 3  # the latter if tables are large, or jobs would be too small
 LARGE, BLOCKS_IF_LARGE = 1 << 24, 16  # bytes of tables that caches do not hold: each job fetches its rows from memory
 STRETCH, STRETCH_BESIDE_PRIVATE = 4, 10  # binary logarithm of the number of consecutive tasks that share a pass
 MIN_TASKS, MIN_BYTES = 256, 1 << 14  # of a job, if there are several passes: its tasks, and the rows that they touch
@@ -258,11 +259,12 @@ def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int,
     tables = [problem.tables[problem.column_tables[column]] for column in columns]
     row_bytes, is_large = sum(t.row_bytes for t in tables), sum(t.rows * t.row_bytes for t in tables) > LARGE
     most_jobs = min(problem.tasks // max(MIN_TASKS, MIN_BYTES // max(row_bytes, 1)), MAX_KEYS)
-    fewer = min(blocks, max(rows // VISITS_OF_JOB, MIN_BLOCKS), BLOCKS_IF_LARGE if is_large else blocks)
+    fewer = min(blocks, max(rows // ROWS_OF_BLOCK, MIN_BLOCKS), BLOCKS_IF_LARGE if is_large else blocks)
     while fewer > MIN_BLOCKS and MIN_PASSES * fewer**k > most_jobs:
         fewer = max(fewer // 2, MIN_BLOCKS)
-    wanted = FEW_PASSES if problem.near or is_large else max(int(visits / (VISITS_OF_JOB * fewer)), MIN_PASSES)
-    passes = min(wanted, most_jobs // fewer**k)
+    by_visits = 0 if problem.near else int(visits / (VISITS_OF_JOB * fewer))  # dealt blocks are cut finely instead
+    wanted = FEW_PASSES if is_large else max(by_visits, MIN_PASSES)
+    passes = odd(min(wanted, most_jobs // fewer**k))
     return (fewer, passes) if passes >= FEW_PASSES else (blocks, 1)
 
 

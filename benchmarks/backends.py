@@ -96,7 +96,7 @@ def compare(count: int, rank: int, epochs: int, rounds: int, chosen: list[str]) 
             sent, same = max(last["bytes_sent"]), last["losses"] == found[BASE][-1]["losses"]
             print(
                 f"  {'':14} a node sends {sent / 1e6:.2f} MB in {max(last['messages_sent'])} messages an epoch: "
-                f"{sent / last['rotating_bytes']:.2f} × the rotating table (target ≤ 4.1, in 8 passes)"
+                f"{sent / last['rotating_bytes']:.2f} × the rotating table (target ≤ 3.1, in 5 passes)"
             )
             around = last["seconds"][-1] - last["execution_seconds"]
             print(

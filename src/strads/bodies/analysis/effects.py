@@ -21,6 +21,10 @@ class Access:
         What determines which row it is.
     control
         What determines whether the access happens.
+    place
+        Block and statement.
+    line
+        Line in the user's file.
     number
         Value number of the row index; None for a slice or an array.
     is_row
@@ -37,27 +41,23 @@ class Access:
         The table of which `near` has drawn the row.
     fits
         Pairs of sizes: the row exists if the first of each is at most the second; None if sizes do not decide that.
-    place
-        Block and statement.
-    line
-        Line in the user's file.
     """
 
     argument: int
     write: bool
     sources: Sources
     control: Sources
-    number: int | None
-    is_row: bool
-    by_loop_index: bool
-    by_next_index: bool
-    segment: int | None
-    element: bool
-    scattered: bool
-    near: int | None
-    fits: Fits | None
     place: tuple[int, int]
     line: SourceLine
+    number: int | None = None
+    is_row: bool = False
+    by_loop_index: bool = False
+    by_next_index: bool = False
+    segment: int | None = None
+    element: bool = False
+    scattered: bool = False
+    near: int | None = None
+    fits: Fits | None = None
 
     @property
     def exists(self) -> bool:

@@ -1,7 +1,8 @@
 """The facts about a body on which recording, planning and compilation rely."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from strads.bodies.analysis.inlining import Variable
 from strads.bodies.analysis.outcomes import Outcomes
@@ -16,6 +17,22 @@ class CheckedIndex:
     variable: Variable | None  # of the source; None if it cannot be checked alone
     table: int | None  # that has further indices T[i, j], of which those after the first are meant
     fits: Fits | None  # pairs of sizes: it exists if the first of each is at most the second; None: unknown
+
+
+def _tables(chosen: frozenset[int], same: Sequence[int]) -> frozenset[int]:
+    return frozenset(position for position, first in enumerate(same) if first in chosen)
+
+
+def _by_table(facts: Mapping[int, Any], same: Sequence[int]) -> Mapping[int, Any]:
+    return {position: facts[first] for position, first in enumerate(same) if first in facts}
+
+
+def _indices(chosen: frozenset[CheckedIndex], same: Sequence[int]) -> frozenset[CheckedIndex]:
+    return chosen | {replace(i, table=p) for i in chosen for p, first in enumerate(same) if first == i.table}
+
+
+# Of a fact about tables: the function that extends it to further arguments which are the same table.
+_TABLES, _BY_TABLE, _INDICES = ({"for_aliases": extended} for extended in (_tables, _by_table, _indices))
 
 
 @dataclass(frozen=True)
@@ -117,31 +134,31 @@ class BodyAnalysis:
         The facts for such a run, if reordered sums may be faster and everything that they choose can be checked.
     """
 
-    written: frozenset[int]
-    aligned: frozenset[int]
-    own_rows: frozenset[int]
-    segments: Mapping[int, int]
-    offsets: frozenset[int]
-    by_element: frozenset[int]
-    arrays: frozenset[int]
-    streamed: frozenset[int]
-    deciding: frozenset[int]
-    volatile: frozenset[int]
-    unproved_tables: frozenset[int]
+    written: frozenset[int] = field(metadata=_TABLES)
+    aligned: frozenset[int] = field(metadata=_TABLES)
+    own_rows: frozenset[int] = field(metadata=_TABLES)
+    segments: Mapping[int, int] = field(metadata=_BY_TABLE)
+    offsets: frozenset[int] = field(metadata=_TABLES)
+    by_element: frozenset[int] = field(metadata=_TABLES)
+    arrays: frozenset[int] = field(metadata=_TABLES)
+    streamed: frozenset[int] = field(metadata=_TABLES)
+    deciding: frozenset[int] = field(metadata=_TABLES)
+    volatile: frozenset[int] = field(metadata=_TABLES)
+    unproved_tables: frozenset[int] = field(metadata=_TABLES)
     volatile_parts: bool
     volatile_fits: Fits
-    part_indices: frozenset[CheckedIndex]
-    volatile_indices: frozenset[CheckedIndex]
-    reads_count_as_writes: frozenset[int]
+    part_indices: frozenset[CheckedIndex] = field(metadata=_INDICES)
+    volatile_indices: frozenset[CheckedIndex] = field(metadata=_INDICES)
+    reads_count_as_writes: frozenset[int] = field(metadata=_TABLES)
     rounding_decides: bool
     is_certain: bool
     counters: frozenset[int] = frozenset()
-    scattered: frozenset[int] = frozenset()
-    row_indices: Mapping[int, frozenset[CheckedIndex]] = field(default_factory=dict)
-    volatile_row_indices: Mapping[int, frozenset[CheckedIndex]] = field(default_factory=dict)
+    scattered: frozenset[int] = field(metadata=_TABLES, default=frozenset())
+    row_indices: Mapping[int, frozenset[CheckedIndex]] = field(metadata=_BY_TABLE, default_factory=dict)
+    volatile_row_indices: Mapping[int, frozenset[CheckedIndex]] = field(metadata=_BY_TABLE, default_factory=dict)
     proof: Fits | None = None
     lasting: Mapping[tuple[Size, Size], Fits] = field(default_factory=dict)
-    checked_in_loops: frozenset[int] = frozenset()
+    checked_in_loops: frozenset[int] = field(metadata=_TABLES, default=frozenset())
     first_volatile_line: SourceLine | None = None
     certain_share: float = 1.0
     allocates: bool = False
@@ -150,10 +167,19 @@ class BodyAnalysis:
     searches: bool = False
     outcomes: tuple[Outcomes, ...] = ()
     has_volatile_access: bool = False
-    drawn: frozenset[int] = frozenset()
-    near: Mapping[int, int] = field(default_factory=dict)
+    drawn: frozenset[int] = field(metadata=_TABLES, default=frozenset())
+    near: Mapping[int, int] = field(metadata=_BY_TABLE, default_factory=dict)
     weights: Mapping[int, int] = field(default_factory=dict)
     nonnegative: Mapping[Variable, frozenset[Given]] = field(default_factory=dict)
     guards_roundings: bool = False
     with_outcomes: "BodyAnalysis | None" = None
     with_guards: "BodyAnalysis | None" = None
+
+    def for_aliases(self, same: Sequence[int]) -> "BodyAnalysis":
+        """Extend the facts to every argument; `same` has for each the first one that is the same table."""
+        extended = {
+            fact.name: fact.metadata["for_aliases"](getattr(self, fact.name), same)
+            for fact in fields(self)
+            if "for_aliases" in fact.metadata
+        }
+        return replace(self, **extended)

@@ -340,19 +340,19 @@ class Memory:
             Access(
                 part.argument,
                 write,
-                self.sources(row) | container.sources | container.length,
-                self.control,
-                number,
-                is_row,
-                number is not None and number == self.index,
-                number is not None and number == self.next_index,
-                row.segment,
-                is_element,
-                is_element and largest(inner[-1]) is not None,
-                row.near if is_row and not part.keyed else None,
-                self._fit(row, container) if is_row else None,
-                self.place,
-                self.line,
+                sources=self.sources(row) | container.sources | container.length,
+                control=self.control,
+                place=self.place,
+                line=self.line,
+                number=number,
+                is_row=is_row,
+                by_loop_index=number is not None and number == self.index,
+                by_next_index=number is not None and number == self.next_index,
+                segment=row.segment,
+                element=is_element,
+                scattered=is_element and largest(inner[-1]) is not None,
+                near=row.near if is_row and not part.keyed else None,
+                fits=self._fit(row, container) if is_row else None,
             )
         )
         if inner:
@@ -441,23 +441,7 @@ class Memory:
             for part in parts(value):
                 if part.whole:
                     opaque = frozenset({OPAQUE})
-                    access = Access(
-                        part.argument,
-                        True,
-                        opaque,
-                        self.control,
-                        None,
-                        False,
-                        False,
-                        False,
-                        None,
-                        False,
-                        False,
-                        None,
-                        None,
-                        self.place,
-                        self.line,
-                    )
+                    access = Access(part.argument, True, opaque, self.control, self.place, self.line)
                     self.effects.accesses.add(access)
 
     def escape(self, value: Value, *, needs_numbers: bool = True) -> None:

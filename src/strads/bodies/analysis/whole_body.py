@@ -7,7 +7,7 @@ from typing import Any
 
 from strads.bodies.analysis.counters import counters
 from strads.bodies.analysis.dataflow import Dataflow
-from strads.bodies.analysis.facts import BodyAnalysis, CheckedIndex
+from strads.bodies.analysis.facts import BodyAnalysis
 from strads.bodies.analysis.inlining import inlined_ssa
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.memory import Memory
@@ -84,24 +84,23 @@ def analyse_body(
     held = frozenset(only_read_rows(inlined.ir.blocks))
     flow = dataflow(within_iteration=False)
     of = LoopBody(body, kinds, frozenset(random), held, batch is not None, checkable_places(inlined, flow))
-    facts = _for_all_aliases(Proofs(of, flow).facts(), same)
+    facts = Proofs(of, flow).facts().for_aliases(same)
     if batch is None:
         facts = replace(facts, nonnegative=nonnegative_variables(inlined, flow, facts.written))
         tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
         facts = replace(facts, counters=counters(inlined.ir.blocks, tables, integers) & facts.written)
     if batch is None and facts.rounding_decides and facts.is_certain and not (facts.is_short or facts.near):
-        guarded = _for_all_aliases(Proofs(of, flow, guards_roundings=True).facts(), same)
+        guarded = Proofs(of, flow, guards_roundings=True).facts().for_aliases(same)
         if not guarded.volatile_parts and ROUNDED not in flow.effects.loops | flow.effects.raises:
             guarded = replace(guarded, counters=facts.counters, nonnegative=facts.nonnegative)
             facts = replace(facts, with_guards=guarded)
     is_inexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.has_volatile_access)
     if batch is None and (is_inexact or facts.volatile_parts or facts.unproved_tables):
         other = ProofsWithOutcomes(of, dataflow(within_iteration=True), inlined.branches)
-        better = replace(_for_all_aliases(other.facts(), same), counters=facts.counters, nonnegative=facts.nonnegative)
+        better = replace(other.facts().for_aliases(same), counters=facts.counters, nonnegative=facts.nonnegative)
         is_exact = not better.volatile and not better.reads_count_as_writes
-        if (is_exact and is_inexact) or (
-            not better.volatile and (facts.volatile or facts.volatile_parts > better.volatile_parts)
-        ):
+        knows_more = facts.volatile or (facts.volatile_parts and not better.volatile_parts)
+        if (is_exact and is_inexact) or (not better.volatile and knows_more):
             return replace(facts, with_outcomes=better)
         return replace(facts, first_volatile_line=better.first_volatile_line or facts.first_volatile_line)
     return facts
@@ -123,40 +122,3 @@ def _tuple(form: Any, sources: Sources, name: tuple[Hashable, ...], numbers: Num
         return Value(sources=sources, number=numbers.of(name))
     items = tuple(_tuple(item, sources, (*name, place), numbers) for place, item in enumerate(form))
     return Value(sources=sources, items=items, number=numbers.of(name))
-
-
-def _for_all_aliases(facts: BodyAnalysis, same: Sequence[int]) -> BodyAnalysis:
-    """Extend the facts to every parameter that was passed the same table."""
-
-    def all_with(chosen: frozenset[int]) -> frozenset[int]:
-        return frozenset(position for position, first in enumerate(same) if first in chosen)
-
-    def every(indices: frozenset[CheckedIndex]) -> frozenset[CheckedIndex]:
-        inner = {replace(i, table=p) for i in indices for p, first in enumerate(same) if first == i.table}
-        return indices | inner
-
-    return replace(
-        facts,
-        written=all_with(facts.written),
-        aligned=all_with(facts.aligned),
-        own_rows=all_with(facts.own_rows),
-        segments={p: facts.segments[first] for p, first in enumerate(same) if first in facts.segments},
-        offsets=all_with(facts.offsets),
-        by_element=all_with(facts.by_element),
-        arrays=all_with(facts.arrays),
-        scattered=all_with(facts.scattered),
-        streamed=all_with(facts.streamed),
-        deciding=all_with(facts.deciding),
-        volatile=all_with(facts.volatile),
-        unproved_tables=all_with(facts.unproved_tables),
-        row_indices={p: facts.row_indices[first] for p, first in enumerate(same) if first in facts.row_indices},
-        volatile_row_indices={
-            p: facts.volatile_row_indices[first] for p, first in enumerate(same) if first in facts.volatile_row_indices
-        },
-        checked_in_loops=all_with(facts.checked_in_loops),
-        part_indices=every(facts.part_indices),
-        volatile_indices=every(facts.volatile_indices),
-        reads_count_as_writes=all_with(facts.reads_count_as_writes),
-        drawn=all_with(facts.drawn),
-        near={p: facts.near[first] for p, first in enumerate(same) if first in facts.near},
-    )

@@ -126,34 +126,28 @@ def decide_recording(spec: LoopSpec, whole: NodeTasks) -> RecordingDecision:
 
 
 def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = False) -> RecordingDecision | None:
-    """Look ahead; with `is_trial`, None is returned if a task fails."""
+    """Decide for one variant of the program; with `is_trial`, None is returned if a task fails."""
     node, bound, options = whole.node, whole.bound, spec.options
     is_local = node.size == 1 and not options.interpreted
     may_be_alone = is_local and options.strategy == "auto"
-    in_order = options.order == "sequential"
     independent = None
     if may_be_alone and not (spec.alone or spec.leaves_rows or bound.sums_floats):
         independent = _plan_of_own_rows(spec, whole)
     if independent is not None and (whole.program.is_proved(bound) or not whole.program.gains_from_checks(bound)):
         nothing = nothing_recorded(whole.tables, len(spec.indices))
         return RecordingDecision(whole, {}, nothing, None, independent)
-    if in_order and is_local and not bound.sums_floats:
+    if options.order == "sequential" and is_local and not bound.sums_floats:
         whole = _by_element(whole)
-    program = whole.program
     share = _share(whole)
     whole.replicate_read_tables()
     tasks = whole.part(range(share[node.rank], share[node.rank + 1]))
-    nothing = nothing_recorded(tasks.tables, len(tasks.indices))
-    if spec.is_first and not spec.alone and _plan_may_fail(spec, program):
-        return RecordingDecision(tasks, {}, nothing, BEFORE_SAMPLING, checks_all=True)
-    if spec.samples_rows and not spec.alone:
-        return RecordingDecision(tasks, {}, nothing, SAMPLING_CALL, checks_all=True)
-    alone, rejected = SequentialReason(spec.alone) if spec.alone else None, dict[str, str]()
-    if spec.leaves_rows:  # on a cluster, one node gets all rows
+    alone = SequentialReason(spec.alone) if spec.alone else _put_off(spec, tasks.program)
+    if spec.leaves_rows or (alone and not spec.alone):  # on a cluster, one node gets all rows
+        nothing = nothing_recorded(tasks.tables, len(tasks.indices))
         return RecordingDecision(tasks, {}, nothing, alone, checks_all=True)
     try:
         with COMPILING:
-            program.compile_recorder(bound, spec.indices)
+            tasks.program.compile_recorder(bound, spec.indices)
     except CompileError:
         if is_trial:
             return None
@@ -161,36 +155,56 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
     if independent is not None and not tasks.copies_too_much():
         known = partial(RecordingDecision, tasks, {}, plan=independent)
         return _recorded(tasks, known, None, None, keep=False, may_be_alone=True, is_trial=is_trial)
+    return _decide_by_samples(spec, whole, tasks, alone, may_be_alone=may_be_alone, is_trial=is_trial)
+
+
+def _put_off(spec: LoopSpec, program: LoopProgram) -> SequentialReason | None:
+    """Return why this call is not planned yet, if values that the loop changes choose its rows."""
+    if spec.is_first and _plan_may_fail(spec, program):
+        return BEFORE_SAMPLING
+    return SAMPLING_CALL if spec.samples_rows else None
+
+
+def _decide_by_samples(
+    spec: LoopSpec,
+    whole: NodeTasks,
+    tasks: NodeTasks,
+    alone: SequentialReason | None,
+    *,
+    may_be_alone: bool,
+    is_trial: bool,
+) -> RecordingDecision | None:
+    """Record the node's `tasks`, unless samples of the loop show that it has no plan, or one that needs no records."""
+    program, bound, options = tasks.program, tasks.bound, spec.options
+    in_order = options.order == "sequential"
     if in_order and program.argument_roles.near and options.strategy == "auto":
         alone = alone or _ALL_ROWS
     is_single = may_be_alone and tasks.team.size == 1 and not bound.sums_floats
     one_thread = is_single and in_order
     alone = alone or (ONE_THREAD if one_thread and program.same_bits_with_checks(bound) else None)
-    loop_sample, loop = None, loop_of(spec, tasks, in_order=in_order)
-    gains = program.gains_from_checks(bound)
-    checks_in_run = spec.changes and (not gains or tasks.should_check_in_run(len(spec.indices), changes=True))
+    loop = loop_of(spec, tasks, in_order=in_order)
+    checks_in_run = spec.changes and (
+        not program.gains_from_checks(bound) or tasks.should_check_in_run(len(spec.indices), changes=True)
+    )
     if may_be_alone and not alone:
-        # The planner detects crowded rows and chains itself: detecting them here saves the records.
-        reason = tasks.copies_too_much()
-        some = None if reason else tasks.sample()
-        reason = reason or tasks.find_hot_row(some)
-        alone = SequentialReason(reason) if reason else unplanned(spec, some, loop, checks_in_run=checks_in_run)
+        alone = _reason_in_sample(spec, tasks, loop, checks_in_run=checks_in_run)
+    loop_sample, rejected = None, dict[str, str]()
     middle = tasks.record_middle() if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
         if not in_order and not program.facts.outcomes and _reads_earlier_results_by_element(tasks, middle):
             del middle
-            kept = _decide_recording(
-                replace(spec, options=replace(options, order="sequential")), whole, is_trial=is_trial
-            )
+            ordered = replace(spec, options=replace(options, order="sequential"))
+            kept = _decide_recording(ordered, whole, is_trial=is_trial)
             return kept and replace(kept, keeps_order=True)
         loop_sample = LoopSample(middle, loop, tasks.record_spread)
         one_thread |= is_single and loop_sample.keeps_order
-        if not (alone or options.micro_sync or one_thread):
+        if not (options.micro_sync or one_thread):
             plan = tasks.plan_by_ranges(loop_sample, in_order=in_order)
             if plan is not None:
+                nothing = nothing_recorded(tasks.tables, len(tasks.indices))
                 return RecordingDecision(tasks, {}, nothing, None, plan)
         # A loop that can still be coloured is recorded for that.
-        if alone is None and loop_sample.colourable_chunks is None and loop_sample.one_job is not None:
+        if loop_sample.colourable_chunks is None and loop_sample.one_job is not None:
             alone, rejected = SequentialReason(loop_sample.one_job.reason), loop_sample.one_job.rejected
         elif spec.is_first and not bound.sums_floats and loop_sample.planning_is_costly:
             alone = FIRST_CALL
@@ -199,29 +213,46 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
         alone = _outweighed(spec, tasks)
     memory = _room_for_copies(spec, tasks)
     known = partial(
-        RecordingDecision,
-        tasks,
-        memory,
-        rejected=rejected,
-        loop_sample=loop_sample,
-        checks_in_run=checks_in_run,
+        RecordingDecision, tasks, memory, rejected=rejected, loop_sample=loop_sample, checks_in_run=checks_in_run
     )
+    if may_be_alone:
+        alone, checks_all, follows_contents = _check_in_run(spec, tasks, alone, one_thread=one_thread)
+        if checks_all:
+            nothing = nothing_recorded(tasks.tables, len(tasks.indices))
+            return known(nothing, alone, checks_all=True, follows_contents=follows_contents)
+    keep = not (alone and may_be_alone)
+    # Records are kept if rows are dealt anew.
+    room = None if program.argument_roles.near else memory.get(largest(memory))
+    return _recorded(tasks, known, alone, room, keep=keep, may_be_alone=may_be_alone, is_trial=is_trial)
+
+
+def _reason_in_sample(spec: LoopSpec, tasks: NodeTasks, loop: Loop, *, checks_in_run: bool) -> SequentialReason | None:
+    """Return why a loop makes no plan in this call, if a sample of its tasks shows that.
+
+    The planner detects crowded rows and chains itself: detecting them here saves the records.
+    """
+    reason = tasks.copies_too_much()
+    some = None if reason else tasks.sample()
+    reason = reason or tasks.find_hot_row(some)
+    return SequentialReason(reason) if reason else unplanned(spec, some, loop, checks_in_run=checks_in_run)
+
+
+def _check_in_run(
+    spec: LoopSpec, tasks: NodeTasks, alone: SequentialReason | None, *, one_thread: bool
+) -> tuple[SequentialReason | None, bool, bool]:
+    """Return why a loop runs as one job, if so; whether the run checks all indices; whether it `follows_contents`."""
+    program, bound = tasks.program, tasks.bound
+    gains = program.gains_from_checks(bound)
     is_same = alone is not None  # with any number of threads, to the last bit
     if one_thread:
         is_same |= program.same_bits_with_checks(bound)
         alone = ONE_THREAD if alone is None or (alone == FIRST_CALL and not gains) else alone
-    if is_same and may_be_alone:
-        if tasks.should_check_in_run(len(spec.indices), changes=spec.changes):
-            return known(nothing, alone, checks_all=True)
-        if not gains:
-            return known(nothing, alone, checks_all=True, follows_contents=alone not in (ONE_THREAD, CHANGING))
-    if one_thread and alone == FIRST_CALL:
-        alone = ONE_THREAD  # the next call would only check the indices again
-    keep = not (alone and may_be_alone)
-    room = (
-        None if program.argument_roles.near else memory.get(largest(memory))
-    )  # records are kept if rows are dealt anew
-    return _recorded(tasks, known, alone, room, keep=keep, may_be_alone=may_be_alone, is_trial=is_trial)
+    if is_same and tasks.should_check_in_run(len(spec.indices), changes=spec.changes):
+        return alone, True, False
+    if is_same and not gains:
+        return alone, True, alone not in (ONE_THREAD, CHANGING)
+    # After a first call in sequence the next one would only check the indices again.
+    return ONE_THREAD if one_thread and alone == FIRST_CALL else alone, False, False
 
 
 def _plan_of_own_rows(spec: LoopSpec, tasks: NodeTasks) -> Plan | None:

@@ -237,18 +237,14 @@ class Proofs:
         return {source for source in sources - self.changing if source >= 0}.union(self.weights.values())
 
     def _rounding_decides(self) -> bool:
-        """Whether rounding affects an access; if values that the loop changes affect it, the run is checked anyway."""
-        decisions = [(access.sources, access.control) for access in self.effects.accesses]
-        decisions += [
-            (operation.sources, operation.control)
-            for operation in self.effects.fallible
-            if not self._is_volatile(operation)
+        """Whether rounding affects an access on which the run relies, because the values that it changes do not."""
+        decisions = [
+            decision.sources | decision.control
+            for decision in (*self.effects.accesses, *self.effects.fallible)
+            if not self._is_volatile(decision)  # the run checks these
         ]
-        decisions += [(NOTHING, self.effects.loops), (NOTHING, self.effects.raises)]
-        return any(
-            ROUNDED in sources or (ROUNDED in control and not control & self.undecided)
-            for sources, control in decisions
-        )
+        ends = [end for end in (self.effects.loops, self.effects.raises) if not end & self.undecided]
+        return any(ROUNDED in sources for sources in decisions + ends)
 
     def _only_read(self, unchecked: set[int], way: Callable[[Access], bool]) -> set[int]:
         """Return the tables that are only read, and only in the given way."""

@@ -29,6 +29,8 @@ class ArgumentRoles:
         Tables read as A[k] that determine rows of others.
     most_used
         Written tables of whose rows tasks access only some elements → bytes of a row that this is at most.
+    counters
+        Relaxed tables to which tasks only add integers: it does not matter which thread adds to which replica.
     """
 
     roles: tuple[Role, ...]
@@ -37,6 +39,7 @@ class ArgumentRoles:
     near: Mapping[int, int]
     in_turn: tuple[int, ...]
     most_used: Mapping[int, int]
+    counters: frozenset[int]
     _reads_count_as_writes: frozenset[int]
 
     @classmethod
@@ -54,7 +57,8 @@ class ArgumentRoles:
         as_writes = facts.reads_count_as_writes | facts.volatile | facts.near.keys()
         in_turn = tuple(p for p, role in enumerate(roles) if role is Role.ALIGNED and p in facts.deciding)
         most_used = dict.fromkeys(facts.scattered, _SCATTERED) | dict.fromkeys(facts.by_element, _ELEMENT)
-        return cls(roles, table_of, elements, facts.near, in_turn, most_used, as_writes)
+        counters = frozenset(position for position, table in bound.tables().items() if table.counts)
+        return cls(roles, table_of, elements, facts.near, in_turn, most_used, counters, as_writes)
 
     def with_role(self, *roles: Role) -> list[int]:
         """Return the positions of the arguments that play one of these roles."""
@@ -87,8 +91,13 @@ class ArgumentRoles:
 
     @property
     def has_relaxed(self) -> bool:
-        """Whether lanes work on replicas of some table."""
+        """Whether jobs work on replicas of some table, which are summed at barriers."""
         return any(role.is_relaxed for role in self.roles)
+
+    @property
+    def has_lanes(self) -> bool:
+        """Whether it matters which job works on which replica."""
+        return any(role.is_relaxed and position not in self.counters for position, role in enumerate(self.roles))
 
     def table_shapes(self, bound: BoundArguments, *, by_row: bool = False) -> tuple[TableShape, ...]:
         """Return the shapes of the recorded tables, in the order of their numbers; with `by_row`, all as rows."""

@@ -50,6 +50,7 @@ class TableArgument:
     relaxed: bool = False  # whether each lane writes to a replica
     readonly: bool = False  # whether it was passed as `strads.readonly(v)`
     index: HashIndex | None = None
+    counts: bool = False  # whether any replica does, that of the thread: tasks only add integers
 
     @property
     def keyed(self) -> bool:
@@ -240,8 +241,9 @@ class BoundArguments:
         return frozenset(position for position, value in self.scalars().items() if _is_whole(value))
 
     def with_copies(self, positions: Collection[int]) -> "BoundArguments":
-        """Return the arguments with some tables relaxed: each lane works on a replica of them."""
-        return self.exchanged({p: replace(self.tables()[p], relaxed=True) for p in positions}) if positions else self
+        """Return the arguments with some tables as counters: each thread works on a replica of them."""
+        counters = {p: replace(self.tables()[p], relaxed=True, counts=True) for p in positions}
+        return self.exchanged(counters) if counters else self
 
     def exchanged(self, others: Mapping[int, Argument]) -> "BoundArguments":
         """Return the arguments with some of them exchanged for others."""

@@ -13,7 +13,7 @@ from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.near import near_groups
 from strads.bodies.analysis.outcomes import MAX_SETS, OutcomeSets, UndecidedBranches
 from strads.bodies.analysis.source_indices import checked_indices, row_indices
-from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits
+from strads.bodies.analysis.values import OPAQUE, ROUNDED, Fits
 from strads.errors import ArgumentError
 from strads.user_code.source_location import SourceLine
 
@@ -238,13 +238,10 @@ class Proofs:
 
     def _rounding_decides(self) -> bool:
         """Whether rounding affects an access on which the run relies, because the values that it changes do not."""
-        decisions = [
-            decision.sources | decision.control
-            for decision in (*self.effects.accesses, *self.effects.fallible)
-            if not self._is_volatile(decision)  # the run checks these
-        ]
+        decisions: list[Access | FallibleOperation] = [*self.effects.accesses, *self.effects.fallible]
+        relied_on = [d.sources | d.control for d in decisions if not self._is_volatile(d)]  # others the run checks
         ends = [end for end in (self.effects.loops, self.effects.raises) if not end & self.undecided]
-        return any(ROUNDED in sources for sources in decisions + ends)
+        return any(ROUNDED in sources for sources in relied_on + ends)
 
     def _only_read(self, unchecked: set[int], way: Callable[[Access], bool]) -> set[int]:
         """Return the tables that are only read, and only in the given way."""

@@ -71,9 +71,9 @@ class ExecutablePlan:
         return self.plan.starts, self.plan.starts + (ends - begins)
 
     def lanes(self) -> NDArray[np.int32]:
-        """Return the lane of each job: the replica of relaxed tables that it works on."""
+        """Return the lane of each job: the replica of relaxed tables that it works on; −1: that of its thread."""
         lane = self.plan.lane
-        return np.zeros(self.plan.jobs, np.int32) if lane is None else lane
+        return np.full(self.plan.jobs, -1, np.int32) if lane is None else lane
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,8 @@ def make_worker(
             first, last = begins[job], ends[job]
             if served and first == last:
                 return job
-            run_job(pool, locking, claiming, indices, ahead, first, last, job, lanes[job], storages)
+            lane = lanes[job] if lanes[job] >= 0 else member
+            run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages)
             finish_locked(pool, job)
 
     return worker

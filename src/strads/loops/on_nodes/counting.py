@@ -16,8 +16,8 @@ def copyable_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
     counters, tables = program.facts.counters - tasks.own_rows, bound.tables()
     if spec.counters or spec.alone or spec.options.strategy != "auto":
         return frozenset()
-    if bound.sums_floats or program.argument_roles.near:
-        return frozenset()  # sums of floats and draws depend on the jobs, and these would on the number of threads
+    if program.argument_roles.near:
+        return frozenset()
     size = sum(tables[position].storage.nbytes for position in counters)
     return counters if size <= _LINE * len(spec.indices) else frozenset()
 

@@ -141,9 +141,8 @@ class _Call:
         self.roles = self.program.live_roles(self.bound, loop.checking, in_loop_order=loop.executable.in_loop_order)
         self.in_order = InPlanOrder(loop, tasks, self.roles)
         plan = loop.part.plan
-        lanes = 1 if plan.lane is None else self.team.size
         self.replicas = {
-            position: Replicas(self.bound.tables()[position].dense, lanes, self.node.comm)
+            position: Replicas(self.bound.tables()[position].dense, self.team.size, self.node.comm)
             for position in self.program.argument_roles.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
             if self.bound.same[position] == position
         }

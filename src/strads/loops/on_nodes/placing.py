@@ -44,13 +44,13 @@ def placed_on_nodes(
     guarded = {argument_roles.table_of[position] for position in argument_roles.with_role(Role.GUARDED)}
     original = plan
     assignment = None if size == 1 else _assigned(tasks, plan, records, everything)
-    if argument_roles.has_relaxed:
+    if argument_roles.has_lanes:
         if assignment is None:
             plan = with_lanes(plan, lanes)
         else:
             plan = with_lanes(plan, size * lanes, assignment.node_of, size)
             assignment = renumbered(assignment, original, plan, lanes)
-    elif options.micro_sync:
+    elif options.micro_sync or argument_roles.has_relaxed:
         plan = with_barriers(plan)
         assignment = assignment and renumbered(assignment, original, plan)
     if plan is not original:

@@ -507,3 +507,45 @@ def row_by_row(k, A, B, W):
 )
 def test_loops_that_lead_to_a_row(body, kinds, searches):
     assert facts(body, *kinds).searches == searches
+
+
+def converges(k, A, B, P):
+    w = A[k]
+    for _ in range(3):
+        s = 0.0
+        for f in range(len(w)):
+            s += w[f] * w[f]
+        if s < 0.5:
+            break
+        for p in range(P[k], P[k + 1]):
+            w[0] -= 0.1 * B[p]
+
+
+def nearest(k, X, C):
+    best, least = 0, math.inf
+    for j in range(len(C)):
+        s = 0.0
+        for f in range(len(X[k])):
+            s += (X[k, f] - C[j, f]) ** 2
+        if s < least:
+            best, least = j, s
+    C[best, 0] += 0.1
+
+
+def assigned(k, X, C, T):
+    best, least = 0, math.inf
+    for j in range(len(C)):
+        if (X[k, 0] - C[j, 0]) ** 2 < least:
+            best, least = j, (X[k, 0] - C[j, 0]) ** 2
+    T[best] += 1.0
+
+
+@pytest.mark.parametrize(("body", "decides"), [(converges, False), (nearest, False), (assigned, True)])
+def test_rounding_decides_where_the_run_relies_on_what_was_recorded(body, decides):
+    """Rows that the loop's own values choose are checked in the run, however these are rounded."""
+    kinds = {
+        converges: [TableKind(2, floating=True), TableKind(1, floating=True), TableKind(1, integer=True)],
+        nearest: [TableKind(2, floating=True), TableKind(2, floating=True)],
+        assigned: [TableKind(2, floating=True), TableKind(2, floating=True), TableKind(1, floating=True)],
+    }
+    assert analyse_body(body, kinds[body]).rounding_decides == decides

@@ -355,3 +355,42 @@ def test_a_map_of_counts():
     stats = async_for(len(D), count, D, counts, threads=2)
     assert stats.strategy == "independent"
     assert [counts[key] for key in range(7)] == np.bincount(D.to_numpy())[:7].tolist()
+
+
+def skewed(k, T, D, total):
+    for _ in range(D[k]):
+        T[D[k] % len(T)] += 1
+    total.add(1 / (1 + D[k]))
+
+
+def drawn(k, A, T, rng):
+    A[k] = rng.normal()
+    T[min(len(T) - 1, int(abs(A[k]) * 8))] += 1
+
+
+def test_jobs_that_count_are_dealt_as_they_come_and_add_floats_in_order():
+    """Replicas are those of threads, so that jobs, which sums of floats depend on, need not be merged into as many."""
+    D = np.arange(100_000, dtype="i8") % 50
+    D[:1000] = 5000
+    found = []
+    for threads in (1, 2, 3):
+        T, total = strads.dvector.zeros(32, dtype="i8"), strads.accumulator(0.0)
+        for _ in range(2):
+            stats = async_for(len(D), skewed, T, strads.dvector(D), total, threads=threads)
+        assert stats.plan.strategy == "independent"
+        assert np.count_nonzero(np.diff(stats.plan.offsets)) >= 64
+        assert T.to_numpy().tolist() == (2 * np.bincount(D % 32, weights=D, minlength=32)).tolist()
+        found.append(total.value)
+    assert found[0] == found[1] == found[2]
+
+
+def test_counters_of_drawn_rows_are_copied():
+    found = []
+    for threads in (1, 2):
+        A, T = strads.dvector.zeros(50_000), strads.dvector.zeros(32, dtype="i8")
+        for _ in range(3):
+            stats = async_for(len(A), drawn, A, T, strads.random(5), threads=threads)
+        assert stats.strategy == "independent"
+        assert T.to_numpy().sum() == 3 * len(A)
+        found.append((A.to_numpy().tobytes(), T.to_numpy().tobytes()))
+    assert found[0] == found[1]

@@ -9,7 +9,7 @@ from plan_check import verify_plan
 
 from strads.errors import PlanError
 from strads.schedule import AccessRecords, build_plan
-from strads.schedule.strategies.lanes import with_lanes
+from strads.schedule.strategies.lanes import rounds_of, with_lanes
 
 
 @settings(max_examples=100, deadline=None)
@@ -75,3 +75,20 @@ def test_lanes_are_refused_when_they_make_no_sense() -> None:
     flat = type(plan)(**{**vars(batches), "stage": np.zeros(batches.jobs, np.int32)})
     with pytest.raises(PlanError, match="waits for job"):
         with_lanes(flat, 2)
+
+
+@pytest.mark.parametrize("rounds", [1, 4, 16])
+def test_an_independent_plan_runs_in_rounds_each_of_consecutive_tasks(rounds: int) -> None:
+    plan = build_plan(uniform([100_000], [0], [[task] for task in range(100_000)]), threads=2)
+    assert plan.strategy == "independent"
+    laned = with_lanes(plan, 2, rounds=rounds)
+    assert laned.jobs == 3 * rounds
+    assert laned.permutation is None
+    assert laned.parallelism > 1.8
+
+
+def test_replicas_are_summed_as_often_as_costs_little() -> None:
+    assert rounds_of(10_000_000, lanes=2, replica_bytes=1000) == 16
+    assert rounds_of(10_000_000, lanes=2, replica_bytes=1 << 20) == 9
+    assert rounds_of(1000, lanes=2, replica_bytes=1000) == 1
+    assert rounds_of(10_000_000, lanes=1, replica_bytes=1000) == 1

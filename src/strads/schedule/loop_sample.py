@@ -72,12 +72,15 @@ class PlanningCost:
         Nanoseconds of a task in the order of the loop.
     together
         Nanoseconds of a task on two threads, in an order that brings rows together.
+    overlapping
+        Like `alone`, if accesses wait for each other only in part: see `_partly_overlapping`.
     """
 
     tasks: int
     planning: float
     alone: float
     together: float
+    overlapping: float
 
     @classmethod
     def of(cls, some: AccessRecords, loop: Loop) -> "PlanningCost":
@@ -90,7 +93,7 @@ class PlanningCost:
         alone, planning = problem.nanoseconds_in(None), each * of_one
         if loop.allocates:  # then recording a task takes about as long as running it
             planning += alone
-        return cls(loop.tasks, planning, alone, problem.nanoseconds_per_task / 2)
+        return cls(loop.tasks, planning, alone, problem.nanoseconds_per_task / 2, _partly_overlapping(problem))
 
     @property
     def exceeds_one_call(self) -> bool:
@@ -103,20 +106,24 @@ class PlanningCost:
 
         For whoever calls the loop once, the plan would be a loss; to others, the second call brings it.
         """
-        return self.planning > MANY_CALLS * self.alone and self.tasks * self.planning > LONG
+        return self.planning > MANY_CALLS * self.overlapping and self.tasks * self.planning > LONG
 
 
 def calls_of_planning(some: SparseRecords, loop: Loop, strategy: str) -> float:
     """Return how many calls of a loop recording and planning it would cost, given the records of a sample of its tasks.
 
-    The time of a task is taken to be the geometric mean of that in which accesses wait for each other and that in which
-    they overlap. In a sample, rows that it only reads count like those that it writes: other tasks may write them.
+    In a sample, rows that it only reads count like those that it writes: other tasks may write them.
     """
     part = merged(as_sparse(some))
     problem = Problem.of(replace(part, tags=part.tags | np.uint8(1)), loop, _THREADS)
     rate = {"independent": ROTATED, "rotation": ROTATED, "buckets": GROUPED}.get(strategy, PLANNED_OTHERWISE)
     accesses = len(part.rows) / max(part.tasks, 1)
-    return accesses * rate / np.sqrt(problem.nanoseconds_in(None) * problem.nanoseconds_if_bare)
+    return accesses * rate / _partly_overlapping(problem)
+
+
+def _partly_overlapping(problem: Problem) -> float:
+    """Geometric mean of the time of a task in which accesses wait for each other and that in which they overlap."""
+    return float(np.sqrt(problem.nanoseconds_in(None) * problem.nanoseconds_if_bare))
 
 
 def records_outweigh(some: AccessRecords, tasks: int, times: float) -> bool:

@@ -10,8 +10,23 @@ from strads.schedule.kernels.packing import cut, pack
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.strategies.precedence import barriers, parallelism
 
+MAX_ROUNDS = 16  # of an independent plan
+_BARRIER, _PER_BYTE = 2e4, 0.25  # nanoseconds of a barrier, and to sum a byte of a replica
+_TASK, _SHARE = 10.0, 0.05  # assumed nanoseconds of a task; share of a loop's time that summing may take
 
-def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None, nodes: int = 1) -> Plan:
+
+def rounds_of(tasks: int, lanes: int, replica_bytes: int) -> int:
+    """Return in how many rounds an independent plan had better run, so that replicas never differ by much.
+
+    In a single round two lanes would add up the steps of a whole epoch, of which neither half knew of the other.
+    """
+    once = _BARRIER + lanes * replica_bytes * _PER_BYTE
+    return 1 if lanes == 1 else max(1, min(MAX_ROUNDS, int(_SHARE * tasks * _TASK / once)))
+
+
+def with_lanes(
+    plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None, nodes: int = 1, *, rounds: int = 1
+) -> Plan:
     """Merge the jobs of each stage into at most `lanes`, with a barrier after every stage.
 
     For loops with relaxed tables: each lane works on a replica of them, and the replicas are summed at the barriers
@@ -29,6 +44,8 @@ def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None,
         nodes.
     nodes
         Number of nodes.
+    rounds
+        Stages into which the only one of an independent plan is cut, on one node.
 
     Raises
     ------
@@ -41,7 +58,9 @@ def with_lanes(plan: Plan, lanes: int, node_of: NDArray[np.int32] | None = None,
     plan = plan.listed()
     in_order = plan.strategy == "independent"
     filled = np.flatnonzero(np.diff(plan.offsets))
-    old_stages, work = plan.stage[filled], plan.work
+    rounds_of_jobs = np.arange(len(filled)) * rounds // max(len(filled), 1)
+    old_stages = rounds_of_jobs if in_order and node_of is None else plan.stage[filled]
+    work = plan.work
     members: list[NDArray[np.intp]] = []  # old jobs of each new job; empty for a barrier
     lane: list[int] = []
     stage: list[int] = []

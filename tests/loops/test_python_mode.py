@@ -186,11 +186,20 @@ def touch_until_full(k, x, y):
 def test_rows_chosen_by_values_that_the_loop_writes_are_named():
     pointers, x = strads.dvector([0, 0, 0, 0]), strads.dvector.zeros(4)
     with pytest.raises(strads.AccessPatternError) as caught:
-        async_for(4, follow, pointers, x, mode="python")
+        async_for(4, follow, pointers, x, mode="python", strategy="locked")
     where, what = str(caught.value).splitlines()
     assert where.startswith(__file__)
     assert where.endswith("x[i] += 1.0")
     assert what.startswith("  task 1: it touches row 1 of 'x'; recorded for this task were rows [0]")
+
+
+@pytest.mark.parametrize("order", ["any", "sequential"])
+def test_a_loop_whose_rows_its_own_values_choose_runs_in_sequence(order):
+    pointers, x = strads.dvector([0, 0, 0, 0]), strads.dvector.zeros(4)
+    stats = async_for(4, follow, pointers, x, mode="python", order=order)
+    assert stats.strategy == "sequential"
+    assert pointers.to_numpy().tolist() == [0, 1, 2, 3]
+    assert x.to_numpy().tolist() == [1, 1, 1, 1]
 
 
 def test_out_of_range_is_found_before_anything_is_written():
@@ -232,7 +241,7 @@ def test_writes_to_read_only_tables_are_refused():
     for body, shape in [(write_element, (2,)), (write_row, (2, 3))]:
         source, target = strads.dvector.full(shape, 1.0), strads.dvector.zeros(shape)
         bound = bind_arguments(body, (source, target))
-        nothing = ArgumentRoles((), {}, frozenset(), {}, (), frozenset(), frozenset())
+        nothing = ArgumentRoles((), {}, frozenset(), {}, (), {}, frozenset(), frozenset())
         records = UniformRecords((), (), (), np.zeros((2, 0), np.int32))  # as if nothing were written
         plan = build_plan(records, threads=1)
         with pytest.raises(strads.AccessPatternError, match=r"(?s)test_python_mode.*task 0.*read-only"):

@@ -166,7 +166,8 @@ def _run_call(call: _Call) -> LoopStatistics:
             return _execute(call, kept, is_new)
         except (AccessPatternError, BodyIndexError, BodyKeyError) as error:
             failed = _Failed.ROUNDED if kept.facts.guards_roundings else _Failed.LEFT_ROWS
-            may_go_on = not call.options.interpreted and (not is_new or _runs_alone(call))
+            is_expected = kept.facts.is_volatile or not call.options.interpreted  # the interpreter would reveal a fault
+            may_go_on = is_expected and (_runs_alone(call) or not (is_new or call.options.interpreted))
             if failed is _Failed.LEFT_ROWS and not (isinstance(error, AccessPatternError) and may_go_on):
                 raise
     # The tables have been restored. If reordered sums chose other rows, run again with the sums in order. Otherwise the
@@ -303,7 +304,7 @@ def _has_new_indices(call: _Call) -> bool:
 
 def _runs_alone(call: _Call) -> bool:
     """Whether a loop whose tasks leave their recorded rows may run as one job."""
-    return call.options.strategy == "auto" and not call.options.interpreted
+    return call.options.strategy == "auto"
 
 
 def _retire_outdated(call: _Call) -> _KeptLoop | None:

@@ -48,6 +48,7 @@ class Variant(Enum):
 
     OUTCOMES = auto()  # reconnaissance chooses the outcomes of undecided branches
     GUARDS = auto()  # sums that choose rows may be reordered: runs check these rows
+    VARYING = auto()  # reconnaissance also chooses the outcomes of branches on data that vary from call to call
 
 
 class IndexChecks(NamedTuple):
@@ -145,7 +146,11 @@ class LoopProgram:
 
     def as_variant(self, kind: Variant, bound: BoundArguments) -> "LoopProgram | None":
         """Return a variant of the program; None if it is no use."""
-        facts = self.facts.with_outcomes if kind is Variant.OUTCOMES else self.facts.with_guards
+        facts = {
+            Variant.OUTCOMES: self.facts.with_outcomes,
+            Variant.GUARDS: self.facts.with_guards,
+            Variant.VARYING: self.facts.with_varying,
+        }[kind]
         if facts is None or (kind is Variant.GUARDS and not self._may_reorder):
             return None
         if kind not in self._variants:

@@ -132,6 +132,9 @@ class BodyAnalysis:
         The facts for a reconnaissance with such outcomes, which then misses no access, if that is possible and needed.
     with_guards
         The facts for such a run, if reordered sums may be faster and everything that they choose can be checked.
+    with_varying
+        The facts for a reconnaissance that misses no access whatever the outcomes of branches on what the loop only
+        reads: if that varies from call to call, the records last.
     """
 
     written: frozenset[int] = field(metadata=_TABLES)
@@ -174,6 +177,7 @@ class BodyAnalysis:
     guards_roundings: bool = False
     with_outcomes: "BodyAnalysis | None" = None
     with_guards: "BodyAnalysis | None" = None
+    with_varying: "BodyAnalysis | None" = None
 
     def for_aliases(self, same: Sequence[int]) -> "BodyAnalysis":
         """Extend the facts to every argument; `same` has for each the first one that is the same table."""

@@ -13,7 +13,8 @@ from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.near import near_groups
 from strads.bodies.analysis.outcomes import MAX_SETS, OutcomeSets, UndecidedBranches
 from strads.bodies.analysis.source_indices import checked_indices, row_indices
-from strads.bodies.analysis.values import OPAQUE, ROUNDED, Fits
+from strads.bodies.analysis.structure import is_counted
+from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits
 from strads.errors import ArgumentError
 from strads.user_code.source_location import SourceLine
 
@@ -49,8 +50,16 @@ class LoopBody:
 class Proofs:
     """Derives the facts about a body from its effects."""
 
-    def __init__(self, body: LoopBody, dataflow: Dataflow, *, guards_roundings: bool = False):
+    def __init__(
+        self,
+        body: LoopBody,
+        dataflow: Dataflow,
+        *,
+        guards_roundings: bool = False,
+        varying: frozenset[int] = frozenset(),
+    ):
         self.body = body
+        self._dataflow = dataflow
         self._guards_roundings = guards_roundings
         self.kinds = {position: kind for position, kind in enumerate(body.kinds) if kind is not None}
         self.effects: Effects = with_ranges(dataflow, adds_up=body.adds_up)
@@ -66,7 +75,8 @@ class Proofs:
             self.changing |= {ROUNDED}
         # Random numbers are known before each call, but differ from call to call. Rows that conflict are recorded
         # again for each; whether an access happens is recorded both ways, and what is only read is checked in the run.
-        self.undecided = self.changing | body.random
+        # So do `varying` arguments.
+        self.undecided = self.changing | body.random | varying
         self.near, self.weights = near_groups(body.function, self.effects, self.conflicting, self.kinds)
         self.effects = replace(
             self.effects,
@@ -138,6 +148,19 @@ class Proofs:
             weights=self.weights,
             guards_roundings=self._guards_roundings,
         )
+
+    def only_conditions(self) -> frozenset[int]:
+        """Return the arguments that determine whether rows are touched that conflict, but not which."""
+        conflicting = [access for access in self.effects.accesses if access.argument in self.conflicting]
+        return self.conditions_of_rows().difference(*(access.sources for access in conflicting))
+
+    def conditions_of_rows(self) -> frozenset[int]:
+        """Return the arguments that determine whether rows are touched that conflict, except as ends of ranges."""
+        conflicting = [access for access in self.effects.accesses if access.argument in self.conflicting]
+        control = NOTHING.union(*(access.control for access in conflicting))
+        blocks = self._dataflow.blocks
+        counts = NOTHING.union(*(self._dataflow.condition(label) for label in blocks if is_counted(blocks[label])))
+        return frozenset(source for source in control - counts - self.changing if source >= 0)
 
     def _first_line(self, accesses: Collection[Access]) -> SourceLine | None:
         """Return the first line of some accesses, preferably one of the body and not of a function that it calls."""
@@ -292,9 +315,14 @@ class ProofsWithOutcomes(Proofs):
     An access is then fixed if its row is, and one of the sets of outcomes reaches it whenever the run does.
     """
 
-    def __init__(self, body: LoopBody, dataflow: Dataflow, origins: Mapping[int, Branch]):
-        super().__init__(body, dataflow)
-        self._dataflow = dataflow
+    def __init__(
+        self,
+        body: LoopBody,
+        dataflow: Dataflow,
+        origins: Mapping[int, Branch],
+        varying: frozenset[int] = frozenset(),
+    ):
+        super().__init__(body, dataflow, varying=varying)
         # With chosen outcomes, a task may draw more or fewer numbers than in the run.
         if dataflow.memory.drawing() & self.undecided:
             self.changing |= body.random

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -63,6 +64,7 @@ def analyse_body(
     same.append(len(kinds) - 1)
     inlined = inlined_ssa(body)  # type: ignore[arg-type]
 
+    @cache
     def dataflow(*, within_iteration: bool) -> Dataflow:
         numbers = Numbers()
         index = numbers.of("loop index")
@@ -84,7 +86,9 @@ def analyse_body(
     held = frozenset(only_read_rows(inlined.ir.blocks))
     flow = dataflow(within_iteration=False)
     of = LoopBody(body, kinds, frozenset(random), held, batch is not None, checkable_places(inlined, flow))
-    facts = Proofs(of, flow).facts().for_aliases(same)
+    proofs = Proofs(of, flow)
+    facts = proofs.facts().for_aliases(same)
+    conditional = batch is None and proofs.conditions_of_rows()
     if batch is None:
         facts = replace(facts, nonnegative=nonnegative_variables(inlined, flow, facts.written))
         tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
@@ -94,6 +98,12 @@ def analyse_body(
         if not guarded.volatile_parts and ROUNDED not in flow.effects.loops | flow.effects.raises:
             guarded = replace(guarded, counters=facts.counters, nonnegative=facts.nonnegative)
             facts = replace(facts, with_guards=guarded)
+    if conditional and not (facts.volatile or facts.reads_count_as_writes or facts.near):
+        varying = Proofs(of, dataflow(within_iteration=True)).only_conditions()
+        other = ProofsWithOutcomes(of, dataflow(within_iteration=True), inlined.branches, varying)
+        longer = replace(other.facts().for_aliases(same), counters=facts.counters, nonnegative=facts.nonnegative)
+        if varying and not (longer.volatile or longer.reads_count_as_writes or longer.deciding & varying):
+            facts = replace(facts, with_varying=longer)
     is_inexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.has_volatile_access)
     if batch is None and (is_inexact or facts.volatile_parts or facts.unproved_tables):
         other = ProofsWithOutcomes(of, dataflow(within_iteration=True), inlined.branches)

@@ -107,7 +107,7 @@ def decide_recording(spec: LoopSpec, whole: NodeTasks) -> RecordingDecision:
     the run can check these rows, for which it keeps a copy of what it writes, in little time.
     """
     program, bound = whole.program, whole.bound
-    outcomes, guards = (program.as_variant(kind, bound) for kind in (Variant.OUTCOMES, Variant.GUARDS))
+    outcomes, guards, varying = (program.as_variant(kind, bound) for kind in Variant)
     if guards is not None and (
         spec.in_order_of_sums
         or spec.options.interpreted
@@ -115,6 +115,11 @@ def decide_recording(spec: LoopSpec, whole: NodeTasks) -> RecordingDecision:
         or not guards.writes_little(bound, len(spec.indices))
     ):
         guards = None
+    if spec.changes and varying is not None:
+        lasting = replace(spec, changes=False)
+        found = _decide_recording(lasting, replace(whole, program=varying), is_trial=True)
+        if found is not None:
+            return found
     for chosen in (outcomes, guards):
         if chosen is not None:
             found = _decide_recording(spec, replace(whole, program=chosen), is_trial=True)

@@ -32,7 +32,7 @@ MAX_KEYS = 65_536  # so that the job of a task fits uint16
 VISITS = 64  # of a row of the smaller table, on average, beyond which there are several passes over a grid of two
 VISITS_OF_JOB = 8  # of such a row in one job, at most, if passes can be made short enough
 ROWS_OF_BLOCK = 16  # that are touched, at least, if there are several passes
-MIN_PASSES, FEW_PASSES = 5, 3  # the latter if tables are large, or jobs would be too small
+MIN_PASSES, FEW_PASSES, LEAST_PASSES = 5, 3, 4  # if tables are large; if there are too few tasks for more
 LARGE, BLOCKS_IF_LARGE = 1 << 24, 16  # bytes of tables that caches do not hold: each job fetches its rows from memory
 STRETCH, STRETCH_BESIDE_PRIVATE = 4, 10  # binary logarithm of the number of consecutive tasks that share a pass
 MIN_TASKS, MIN_BYTES = 256, 1 << 14  # of a job, if there are several passes: its tasks, and the rows that they touch
@@ -264,8 +264,8 @@ def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int,
         fewer = max(fewer // 2, MIN_BLOCKS)
     by_visits = 0 if problem.near else int(visits / (VISITS_OF_JOB * fewer))  # dealt blocks are cut finely instead
     wanted = FEW_PASSES if is_large else max(by_visits, MIN_PASSES)
-    passes = odd(min(wanted, most_jobs // fewer**k))
-    return (fewer, passes) if passes >= FEW_PASSES else (blocks, 1)
+    passes, least = min(wanted, most_jobs // fewer**k), FEW_PASSES if is_large else LEAST_PASSES
+    return (fewer, max(odd(passes), least)) if passes >= least else (blocks, 1)
 
 
 def _work(problem: Problem, column: int) -> NDArray[np.integer]:

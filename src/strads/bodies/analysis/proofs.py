@@ -151,13 +151,12 @@ class Proofs:
 
     def only_conditions(self) -> frozenset[int]:
         """Return the arguments that determine whether rows are touched that conflict, but not which."""
-        conflicting = [access for access in self.effects.accesses if access.argument in self.conflicting]
-        return self.conditions_of_rows().difference(*(access.sources for access in conflicting))
+        rows = (access.sources for access in self.effects.accesses if access.argument in self.conflicting)
+        return self.conditions_of_rows().difference(*rows)
 
     def conditions_of_rows(self) -> frozenset[int]:
         """Return the arguments that determine whether rows are touched that conflict, except as ends of ranges."""
-        conflicting = [access for access in self.effects.accesses if access.argument in self.conflicting]
-        control = NOTHING.union(*(access.control for access in conflicting))
+        control = NOTHING.union(*(a.control for a in self.effects.accesses if a.argument in self.conflicting))
         blocks = self._dataflow.blocks
         counts = NOTHING.union(*(self._dataflow.condition(label) for label in blocks if is_counted(blocks[label])))
         return frozenset(source for source in control - counts - self.changing if source >= 0)

@@ -100,10 +100,11 @@ def analyse_body(
             facts = replace(facts, with_guards=guarded)
     if conditional and not (facts.volatile or facts.reads_count_as_writes or facts.near):
         varying = Proofs(of, dataflow(within_iteration=True)).only_conditions()
-        other = ProofsWithOutcomes(of, dataflow(within_iteration=True), inlined.branches, varying)
-        longer = replace(other.facts().for_aliases(same), counters=facts.counters, nonnegative=facts.nonnegative)
-        if varying and not (longer.volatile or longer.reads_count_as_writes or longer.deciding & varying):
-            facts = replace(facts, with_varying=longer)
+        if varying:
+            other = ProofsWithOutcomes(of, dataflow(within_iteration=True), inlined.branches, varying)
+            longer = replace(other.facts().for_aliases(same), counters=facts.counters, nonnegative=facts.nonnegative)
+            if not (longer.volatile or longer.reads_count_as_writes or longer.deciding & varying):
+                facts = replace(facts, with_varying=longer)
     is_inexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.has_volatile_access)
     if batch is None and (is_inexact or facts.volatile_parts or facts.unproved_tables):
         other = ProofsWithOutcomes(of, dataflow(within_iteration=True), inlined.branches)

@@ -103,11 +103,13 @@ class RecordingDecision:
 def decide_recording(spec: LoopSpec, whole: NodeTasks) -> RecordingDecision:
     """Record a loop if it is to be planned; otherwise only check its indices, or leave that to the run.
 
-    If outcomes of branches can be chosen, they are, as long as no task fails. Sums that choose rows may be reordered if
-    the run can check these rows, for which it keeps a copy of what it writes, in little time.
+    If outcomes of branches can be chosen, they are, as long as no task fails: also those of branches on read-only data,
+    once these have changed between calls. Sums that choose rows may be reordered if the run can check these rows, for
+    which it keeps a copy of what it writes, in little time.
     """
     program, bound = whole.program, whole.bound
-    outcomes, guards, varying = (program.as_variant(kind, bound) for kind in Variant)
+    outcomes, guards = (program.as_variant(kind, bound) for kind in (Variant.OUTCOMES, Variant.GUARDS))
+    varying = program.as_variant(Variant.VARYING, bound) if spec.changes else None
     if guards is not None and (
         spec.in_order_of_sums
         or spec.options.interpreted
@@ -115,7 +117,7 @@ def decide_recording(spec: LoopSpec, whole: NodeTasks) -> RecordingDecision:
         or not guards.writes_little(bound, len(spec.indices))
     ):
         guards = None
-    if spec.changes and varying is not None:
+    if varying is not None:
         lasting = replace(spec, changes=False)
         found = _decide_recording(lasting, replace(whole, program=varying), is_trial=True)
         if found is not None:

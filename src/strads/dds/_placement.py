@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from strads.checkpoints import Load, Save, SnapshotSave, Tree, digest, is_shared, observe, row_sum, total
 from strads.cluster import Cluster
 from strads.dds._layout import Bounds, Layout, numbers
+from strads.dds._memory import copied
 from strads.dds._node_tables import copy_table, move_rows, save_rows, store_values, sum_rows
 from strads.dds._spread import Spread, lost
 from strads.dds._storage import Storage
@@ -130,7 +131,7 @@ class Content:
         if self.is_home:
             assert self._home is not None
             home = self._home
-            values = numbers(home).copy()
+            values = copied(numbers(home))
             return Content.at_home(values if self.layout.offsets is None else RaggedArray(values, self.layout.offsets))
         name = self.nodes.cluster.new_name()
         self.nodes.run(copy_table, name)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from strads.dds._dtypes import check_dtype, resolve_dtype
+from strads.dds._memory import copied
 from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError
 
@@ -54,7 +55,7 @@ def _own(array: NDArray[Any], dtype: np.dtype | None, copy: bool) -> NDArray[Any
 
 def _cast(array: NDArray[Any], dtype: np.dtype) -> NDArray[Any]:
     try:
-        return np.array(array, dtype, order="C", copy=True, subok=False)
+        return copied(array, dtype)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"cannot convert {array.dtype} to {dtype}: {error}") from error
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from strads.dds._dtypes import resolve_dtype
+from strads.dds._memory import zeros
 from strads.errors import ArgumentError
 
 Shape = int | tuple[int, ...]
@@ -29,7 +30,8 @@ def uniform_array(shape: Shape, low: float, high: float, seed: Seed, dtype: DTyp
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ArgumentError(f"uniform needs finite low <= high, not low={low!r}, high={high!r}")
     number = _floating(dtype)
-    values = _generator(seed).random(check_shape(shape), dtype=number)
+    values = zeros(check_shape(shape), np.dtype(number))
+    _generator(seed).random(dtype=number, out=values)
     values *= number(high - low)
     values += number(low)
     # Rounding may lift a number to `high` itself.
@@ -42,7 +44,8 @@ def normal_array(shape: Shape, mean: float, std: float, seed: Seed, dtype: DType
     if not (math.isfinite(mean) and math.isfinite(std) and std >= 0):
         raise ArgumentError(f"normal needs a finite mean and a finite std >= 0, not mean={mean!r}, std={std!r}")
     number = _floating(dtype)
-    values = _generator(seed).standard_normal(check_shape(shape), dtype=number)
+    values = zeros(check_shape(shape), np.dtype(number))
+    _generator(seed).standard_normal(dtype=number, out=values)
     values *= number(std)
     values += number(mean)
     return values

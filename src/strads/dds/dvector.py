@@ -13,6 +13,7 @@ from strads.dds._arrow import storage_from_arrow
 from strads.dds._display import SHOWN_ROWS, display, summary
 from strads.dds._dtypes import resolve_dtype
 from strads.dds._indexing import RowIndexError
+from strads.dds._memory import copied, zeros
 from strads.dds._placement import Content
 from strads.dds._selection import (
     NeedsAllRows,
@@ -99,14 +100,14 @@ class dvector(Operators):
     @classmethod
     def zeros(cls, shape: Shape, dtype: DTypeLike = "f4") -> Self:
         """Return rows of zeros; `shape` is (rows, …) or the number of rows."""
-        return cls._adopt(np.zeros(check_shape(shape), resolve_dtype(dtype)))
+        return cls._adopt(zeros(check_shape(shape), resolve_dtype(dtype)))
 
     @classmethod
     def full(cls, shape: Shape, value: Any, dtype: DTypeLike | None = None) -> Self:
         """Return rows filled with `value`; the dtype is that of the value unless given (as in `np.full`)."""
         target = None if dtype is None else resolve_dtype(dtype)
         try:
-            filled = np.full(check_shape(shape), value, target)
+            filled = copied(np.broadcast_to(np.array(value, target), check_shape(shape)))
         except (TypeError, ValueError, OverflowError) as error:
             raise ArgumentError(f"cannot fill rows of shape {shape} with {value!r}: {error}") from error
         return cls._adopt(filled)

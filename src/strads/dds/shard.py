@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from strads.cluster import Node
 from strads.dds._indexing import row_number
 from strads.dds._layout import Bounds, Layout, inverse, numbers, owners, take
-from strads.dds._mapped import mapped_array, release
+from strads.dds._memory import release, zeros
 from strads.dds._storage import Storage
 from strads.dds.ragged import RaggedArray, offsets_of, places_of
 
@@ -41,8 +41,9 @@ class Shard:
     def zeros(cls, layout: Layout, bounds: Bounds, rank: int) -> "Shard":
         """Make a shard of zeros."""
         if layout.offsets is None:
-            return cls(mapped_array(layout.shape, layout.dtype), bounds, rank)
-        return cls(RaggedArray(mapped_array((layout.values,), layout.dtype), layout.offsets), bounds, rank)
+            return cls(zeros(layout.shape, layout.dtype, reserve=False), bounds, rank)
+        values = zeros((layout.values,), layout.dtype, reserve=False)
+        return cls(RaggedArray(values, layout.offsets), bounds, rank)
 
     @property
     def low(self) -> int:

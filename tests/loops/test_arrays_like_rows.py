@@ -6,7 +6,7 @@ from numpy import zeros_like
 from serial import run_or_refuse
 
 import strads
-from strads.loops.arguments import bind_arguments
+from strads.loops.argument_kinds import bind_arguments
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 

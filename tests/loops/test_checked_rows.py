@@ -9,7 +9,7 @@ from serial import run_or_refuse
 
 import strads
 from strads.engine.views.roles import Checking, Role
-from strads.loops.arguments import bind_arguments
+from strads.loops.argument_kinds import bind_arguments
 from strads.loops.program import LoopProgram
 
 ROWS, WIDTH = 6, 4

@@ -9,7 +9,7 @@ from numba import njit
 import strads
 from strads import async_for
 from strads.loops import program, python_mode
-from strads.loops.arguments import bind_arguments
+from strads.loops.argument_kinds import bind_arguments
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes import first_look
 from strads.loops.python_mode import record_few

@@ -12,7 +12,7 @@ from serial import run_or_refuse
 
 import strads
 from strads.engine.views.roles import Checking
-from strads.loops.arguments import bind_arguments
+from strads.loops.argument_kinds import bind_arguments
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 

@@ -9,7 +9,7 @@ import strads
 from strads.bodies.passes.logged_before_loops import _Logs
 from strads.errors import BodyIndexError
 from strads.loops import program
-from strads.loops.arguments import bind_arguments
+from strads.loops.argument_kinds import bind_arguments
 from strads.loops.indices import LoopIndices
 from strads.loops.program import LoopProgram
 from strads.loops.reconnaissance import Reconnaissance

@@ -11,7 +11,7 @@ from serial import refuse, run_or_refuse
 import strads
 from strads import async_for
 from strads.engine.views.roles import Checking, Role
-from strads.loops.arguments import bind_arguments
+from strads.loops.argument_kinds import bind_arguments
 from strads.loops.program import LoopProgram
 
 full, zeros = strads.dvector.full, strads.dvector.zeros

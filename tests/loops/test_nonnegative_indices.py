@@ -10,7 +10,7 @@ from serial import refuse, run_or_refuse
 
 import strads
 from strads.bodies.analysis.values import LOOP_INDEX
-from strads.loops.arguments import bind_arguments
+from strads.loops.argument_kinds import bind_arguments
 from strads.loops.program import LoopProgram
 
 ROWS = 12

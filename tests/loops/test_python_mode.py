@@ -225,8 +225,8 @@ def test_a_plan_made_for_compiled_code_serves_python_too():
 
 
 def test_writes_to_read_only_tables_are_refused():
+    from strads.loops.argument_kinds import bind_arguments
     from strads.loops.argument_roles import ArgumentRoles
-    from strads.loops.arguments import bind_arguments
     from strads.loops.indices import LoopIndices
     from strads.loops.python_mode import run_checked
     from strads.schedule.planner import build_plan

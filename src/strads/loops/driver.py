@@ -23,7 +23,7 @@ from strads.dds import Accumulator, Readonly, Relaxed, at_start, dvector
 from strads.dds.arguments import keep_limits, map_of, mark_written, overlaps, table_of
 from strads.engine.plans.executor import zero_totals
 from strads.errors import AccessPatternError, BodyIndexError, BodyKeyError, NodeFailure
-from strads.loops.arguments import check_call
+from strads.loops.argument_kinds import check_call
 from strads.loops.cache_keys import content_key, kind_key
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.dealing import deal_anew

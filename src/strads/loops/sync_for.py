@@ -17,8 +17,8 @@ from strads.dds.arguments import mark_written, overlaps, table_of
 from strads.engine.ps.profile import StalenessProfile
 from strads.errors import ArgumentError
 from strads.loops.aggregation import aggregation_of
+from strads.loops.argument_kinds import check_call
 from strads.loops.argument_locks import locked
-from strads.loops.arguments import check_call
 from strads.loops.async_for import check_node_threads, check_seed
 from strads.loops.cache_keys import content_key, kind_key
 from strads.loops.checkpointed import pack_sync, perform_loop, unpack_sync

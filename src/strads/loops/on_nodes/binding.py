@@ -8,7 +8,8 @@ from typing import Any
 from strads.cluster import Node
 from strads.dds import KeyedTable, RaggedArray, accumulator, dmap, dmultimap, dvector, readonly, relaxed
 from strads.dds.shard import Shard
-from strads.loops.arguments import BoundArguments, bind_arguments
+from strads.loops.argument_kinds import bind_arguments
+from strads.loops.arguments import BoundArguments
 from strads.loops.compile_clock import COMPILE_CLOCK
 from strads.loops.on_nodes.specs import LoopSpec, SumRef, TableRef
 from strads.loops.program import LoopProgram, Variant, find_program

@@ -19,7 +19,8 @@ from strads.engine.plans.executor import zero_totals
 from strads.engine.views.live import Replicated
 from strads.engine.views.roles import Role
 from strads.errors import ArgumentError
-from strads.loops.arguments import BatchArgument, TableArgument, bind_arguments
+from strads.loops.argument_kinds import bind_arguments
+from strads.loops.arguments import BatchArgument, TableArgument
 from strads.loops.batches import BatchProgram, as_parameters
 from strads.loops.cache_keys import content_key
 from strads.loops.compile_clock import COMPILE_CLOCK

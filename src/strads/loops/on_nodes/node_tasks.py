@@ -86,16 +86,11 @@ class NodeTasks:
         """Written tables of which each task accesses one row that no other task does."""
         return self.program.facts.own_rows if self.indices.are_distinct_rows else frozenset()
 
-    def share_no_written_rows(self, copied: frozenset[int]) -> bool:
-        """Whether the body proves that tasks share no row that one of them writes.
-
-        `copied`: counters of which each thread has a copy.
-        """
+    @property
+    def share_no_written_rows(self) -> bool:
+        """Whether the body proves that tasks share no row that one of them writes, but for rows of replicas."""
         argument_roles = self.program.argument_roles
-        relaxed = {position for position, role in enumerate(argument_roles.roles) if role.is_relaxed}
-        return self.own_rows.issuperset(argument_roles.table_of) and not (
-            relaxed - copied or argument_roles.with_role(Role.GUARDED)
-        )
+        return self.own_rows.issuperset(argument_roles.table_of) and not argument_roles.with_role(Role.GUARDED)
 
     def reconnaissance(self, recorder: Recorder | None = None) -> Reconnaissance:
         """Return a reconnaissance of the tasks, with the fastest recorder unless another is given."""

@@ -264,7 +264,7 @@ def _check_in_run(
 
 def _plan_of_own_rows(spec: LoopSpec, tasks: NodeTasks) -> Plan | None:
     """Return the plan of a loop whose tasks provably keep to rows of their own; None of others."""
-    if not tasks.share_no_written_rows(spec.counters):
+    if not tasks.share_no_written_rows:
         return None
     nothing = nothing_recorded(tasks.tables, len(spec.indices))
     return build_plan(nothing, threads=tasks.team.size, strategy="independent")

@@ -99,9 +99,38 @@ def augmented(k, J, W, x):
     x[k] += count[0] + count[WIDTH - 1]
 
 
+def into_a_dict(k, J, W, x):
+    """The types of a dict are those of what is stored."""
+    votes = {}
+    for i in range(WIDTH):
+        number = int(W[k, i])
+        if number in votes:
+            votes[number] += W[k, J[k]]
+        else:
+            votes[number] = 1.0
+    best = 0.0
+    for number, count in votes.items():
+        best = max(best, number * count)
+    x[k] += best + W[k, int(x[k])]
+
+
+def votes_of(row):
+    votes = {}
+    again = votes
+    for i in range(len(row)):
+        again[int(row[i])] = i
+    return votes
+
+
+def by_a_helper_with_a_dict(k, J, W, x):
+    votes = votes_of(W[k])
+    x[k] += votes[int(W[k, J[k]])] + W[k, int(x[k])]
+
+
 BODIES = [
     *(from_a_row, of_two_axes, into_a_local, of_a_local_table, by_a_helper, by_a_helper_that_writes),
     *(with_a_comprehension, by_an_array, of_tuples, of_shapes, by_unsigned, of_a_slice, augmented),
+    *(into_a_dict, by_a_helper_with_a_dict),
 ]
 _numbers = st.lists(
     st.integers(-WIDTH, WIDTH - 1) | st.sampled_from([WIDTH, -WIDTH - 1, 1 << 40]), min_size=ROWS, max_size=ROWS

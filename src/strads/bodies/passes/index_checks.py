@@ -113,8 +113,9 @@ def convert_indices(unsigned: frozenset[Variable], checked: frozenset[Variable])
         def run_pass(self, state: Any) -> bool:
             function_ir, code = state.func_ir, state.func_id.func.__code__
             conversion = _Conversion(_names(unsigned, code), _names(checked, code))
+            dicts = _dicts(function_ir)
             for block in function_ir.blocks.values():
-                block.body = conversion.converted(block)
+                block.body = conversion.converted(block, dicts)
             if conversion.missing:
                 raise NotImplementedError(f"no indices {sorted(conversion.missing)} in {code.co_name}")
             return True
@@ -126,6 +127,26 @@ def _names(variables: frozenset[Variable], code: Any) -> frozenset[str]:
     return frozenset(name for of, name in variables if of == code)
 
 
+def _dicts(function_ir: Any) -> frozenset[str]:
+    """Return the variables that hold a dict made in the function.
+
+    Numba learns its type from what is stored in it, and what a call returns, like that of a conversion of an index of
+    the dict, only from the types of the arguments: it would know neither.
+    """
+    found = frozenset[str]()
+    assigned = [s for block in function_ir.blocks.values() for s in block.find_insts(ir.Assign)]
+    while True:
+        holding = frozenset(
+            s.target.name
+            for s in assigned
+            if (isinstance(s.value, ir.Expr) and s.value.op == "build_map")
+            or (isinstance(s.value, ir.Var) and s.value.name in found)
+        )
+        if holding == found:
+            return found
+        found = holding
+
+
 class _Conversion:
     """The conversion of the indices of one function; `missing` are the checked ones that have not been found yet."""
 
@@ -133,13 +154,15 @@ class _Conversion:
         self._unsigned, self._checked = unsigned, checked
         self.missing = set(checked)
 
-    def converted(self, block: Any) -> list[Any]:
-        """Return the statements of a block with conversions before those that index."""
+    def converted(self, block: Any, dicts: frozenset[str]) -> list[Any]:
+        """Return the statements of a block with conversions before those that index anything but one of the `dicts`."""
         converted = list[Any]()
         tuples = dict[str, list[Any]]()  # variables → items of the tuples that they hold
         for statement in block.body:
             holder, container = indexed(statement)
-            if holder is not None:
+            if holder is not None and container.name in dicts:
+                self.missing.discard(holder.index.name)
+            elif holder is not None:
                 name, loc = holder.index.name, statement.loc
                 items = tuples.get(name, [])
                 if any(item.name in self._unsigned for item in items):

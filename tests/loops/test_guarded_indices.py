@@ -183,29 +183,62 @@ def of_a_local(k, V, n, G, x):
     x[k] += counts[0] + counts[WIDTH - 1]
 
 
+def read_twice(k, V, n, G, x):
+    if 0 <= V[k] < G.shape[1] and V[V[k]] >= 0 and V[V[k]] + 2 < len(x):
+        x[k] += G[k, V[k]] + V[V[V[k]] + 2]
+
+
+def written_between(k, V, n, G, x):
+    if 0 <= V[k] < G.shape[1]:
+        V[k] += x[k]
+        x[k] += G[k, V[k]]
+
+
+def of_a_local_that_changes(k, V, n, G, x):
+    place = np.zeros(1, np.int64)
+    place[0] = V[k]
+    if 0 <= place[0] < G.shape[1]:
+        place[0] += n
+        x[k] += G[k, place[0]]
+
+
+def moved_on(k, V, n, G, x):
+    i = 0
+    for _ in range(3):
+        if 0 <= V[i] < G.shape[1]:
+            i = (i + 1) % len(V)
+        x[k] += G[k, V[i]]
+
+
+def by_a_scalar(k, V, n, G, x):
+    x[k] += G[k, n - 1] + V[n]
+    if x[k] > 0:
+        x[k] += G[n + 2, n]
+
+
+def of_the_next(k, V, n, G, x):
+    x[k] += G[V[k] + 1, 0]
+
+
 PROVED = [between, neighbours, clamped, largest_of_a_row, in_a_while_loop, in_a_helper, rows_too, of_a_local]
+PROVED += [read_twice]
 DOUBTFUL = [skipped, down_to_zero, too_far, of_another_axis, of_an_overflowing_sum, changed_since, read_again]
-DOUBTFUL += [of_an_underflowing_difference]
+DOUBTFUL += [of_an_underflowing_difference, written_between, of_a_local_that_changes, moved_on]
 DOUBTFUL += [changed_in_a_loop, either, not_equal, after_the_loop, one_too_many, steps, of_a_scalar]
-_scalars = st.sampled_from([WIDTH, 0, 2, -LARGEST - 1])
-_numbers = st.lists(
-    st.integers(-WIDTH - 2, WIDTH + 2) | st.sampled_from([LARGEST, -LARGEST, -LARGEST - 1, LARGEST - 1]),
-    min_size=ROWS,
-    max_size=ROWS,
-)
+LARGE = 1 << 61  # sums of these do not overflow, which Numba leaves undefined
+_scalars = st.sampled_from([WIDTH, 0, 2, 1, -1, -LARGE])
+_numbers = st.lists(st.integers(-WIDTH - 2, WIDTH + 2) | st.sampled_from([LARGE, -LARGE]), min_size=ROWS, max_size=ROWS)
 
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("order", ["any", "sequential"])
-@pytest.mark.parametrize("body", [*PROVED, *DOUBTFUL])
+@pytest.mark.parametrize("body", [*PROVED, *DOUBTFUL, by_a_scalar, of_the_next])
 @in_its_own_process(120)
 def test_guarded_indices(body, order):
     rng = np.random.default_rng(0)
 
     @settings(max_examples=25)
-    @given(
-        st.lists(st.tuples(_numbers, _numbers, st.sampled_from([WIDTH, 0, 2, -LARGEST - 1])), min_size=1, max_size=3)
-    )
+    @given(st.lists(st.tuples(_numbers, _numbers, _scalars), min_size=1, max_size=3))
     def check(calls):
         G = strads.dvector(rng.integers(0, 3, (ROWS, WIDTH)))
         V, x = strads.dvector.zeros(ROWS, "i8"), strads.dvector.zeros(ROWS, "i8")
@@ -219,12 +252,15 @@ def test_guarded_indices(body, order):
     check()
 
 
-def unproved(body, n=WIDTH):
-    """Return the variables that a run checks within rows."""
+def unproved(body, n=WIDTH, *, rows=False):
+    """Return the variables that a run checks within rows; or of rows, too."""
     G = strads.dvector.zeros((ROWS, WIDTH), "i8")
     V, x = strads.dvector.zeros(ROWS, "i8"), strads.dvector.zeros(ROWS, "i8")
     bound = bind_arguments(body, (V, n, G, x))
-    return LoopProgram(body, bound, fastmath=True).part_checks(bound, Checking.ALL)
+    program = LoopProgram(body, bound, fastmath=True)
+    if rows:
+        return program.index_checks(replace(bound, indices=LoopIndices.of(ROWS)), Checking.ALL)
+    return program.part_checks(bound, Checking.ALL)
 
 
 def test_what_is_proved():
@@ -234,6 +270,19 @@ def test_what_is_proved():
     assert unproved(skipped, WIDTH + 1)
     assert not unproved(of_a_scalar)
     assert unproved(of_a_scalar, -LARGEST - 1)
+
+
+@pytest.mark.parametrize(("n", "is_proved"), [(1, True), (4, True), (0, False), (5, False), (7, False), (-1, False)])
+def test_a_scalar_proves_an_index(n, is_proved):
+    assert (not unproved(by_a_scalar, n, rows=True)) == is_proved
+
+
+@pytest.mark.parametrize(("largest", "is_proved"), [(ROWS - 2, True), (ROWS - 1, False)])
+def test_contents_prove_the_index_after(largest, is_proved):
+    V, x = strads.dvector(np.array([largest, 0])), strads.dvector.zeros(2, "i8")
+    bound = bind_arguments(of_the_next, (V, 0, strads.dvector.zeros((ROWS, 1), "i8"), x))
+    bound = replace(bound, has_values=True, indices=LoopIndices.of(2))
+    assert (not LoopProgram(of_the_next, bound, fastmath=True).index_checks(bound, Checking.ALL)) == is_proved
 
 
 def test_what_is_not_proved():

@@ -37,7 +37,7 @@ def with_ranges(flow: Dataflow, *, adds_up: bool) -> Effects:
 
 def nonnegative_indices(flow: Dataflow) -> set[str]:
     """Return the variables that are not negative wherever they are used as indices."""
-    ranges = Ranges(flow.blocks, flow.cfg, flow.values, flow.memory.kinds)
+    ranges = _ranges(flow)
     used = [(v.name, label) for label, block in flow.blocks.items() for s in block.body for v in indices_of(s)]
     negative = {name for name, label in used if not ranges.is_nonnegative(name, label)}
     return {name for name, _ in used} - negative
@@ -51,7 +51,7 @@ class _IndexProver:
         kinds, effects = flow.memory.kinds, flow.effects
         relaxed = {position for position in effects.writes if adds_up or kinds[position].relaxed}
         self._changing = relaxed | effects.doubtful
-        self._ranges = Ranges(flow.blocks, flow.cfg, flow.values, flow.memory.kinds)
+        self._ranges = _ranges(flow)
         self._tuples = {
             statement.target.name: statement.value.items
             for block in flow.blocks.values()
@@ -67,11 +67,10 @@ class _IndexProver:
         label, number = access.place
         holder, container = indexed(self._flow.blocks[label].body[number])
         if holder is not None:
-            items = self._tuples.get(self._ranges.root(holder.index.name), [holder.index])
+            items = self._tuples.get(self._ranges.definitions.root(holder.index.name), [holder.index])
             fits = self._fits(self._flow.final(container.name), items, range(len(items))[first:end], label)
             fits = None if fits is None else self._lasting(fits)
-            if known is None or (fits is not None and not _by_contents(fits)):
-                known = fits
+            known = min((each for each in (known, fits) if each is not None), key=_assumed, default=None)
         return replace(access, fits=known)
 
     def _lasting(self, fits: Fits) -> Fits | None:
@@ -125,6 +124,17 @@ class _IndexProver:
             else:
                 return None
         return frozenset(pair for pair in found if pair[0] != pair[1])
+
+
+def _ranges(flow: Dataflow) -> Ranges:
+    effects = flow.effects
+    written = frozenset(effects.writes) | effects.doubtful | effects.escapes
+    return Ranges(flow.blocks, flow.cfg, flow.values, flow.memory.kinds, written)
+
+
+def _assumed(fits: Fits) -> tuple[bool, int]:
+    """Return how much is assumed for sizes to fit: anything of contents, of how many that they are not negative."""
+    return _by_contents(fits), sum(own[0] in ("largest", "above") for own, _ in fits)
 
 
 def _by_contents(fits: Fits) -> bool:

@@ -1,8 +1,7 @@
 """Ranges of integers: which indices exist because of the conditions under which they are used, as `if 0 <= i < n`.
 
-A condition holds in the blocks that are only reached by its branch. Bounds are found on demand, from an index back to
-what it is computed from; integers are written as another one plus a constant (compare Bodík et al., ABCD, PLDI 2000).
-Variables are those of the SSA form: between a condition and the blocks in which it holds, they keep their values.
+Bounds are found on demand, from an index back to what it is computed from, and to the `conditions` under which it is;
+integers are written as another one plus a constant (compare Bodík et al., ABCD, PLDI 2000).
 """
 
 import operator
@@ -13,11 +12,12 @@ from typing import Any
 
 from numba.core import ir
 
+from strads.bodies.analysis.conditions import Conditions, Point
+from strads.bodies.analysis.definitions import SMALL, Definitions, operator_of
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.values import Fits, Size, Value, largest, of_contents
 
 _DEEPEST, _MAX_STEPS = 10, 300  # bounds of bounds that are followed; of all bounds that are looked at for an index
-_SMALL = 1 << 31  # constants are smaller, so that adding some to the size of an array does not overflow
 _MAX_BITS = 61
 _SMALL_SIZE: Size = ("constant", 1 << _MAX_BITS)
 _LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
@@ -28,9 +28,6 @@ _KEEPING = (
     *(operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod),
     *(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
 )
-_OPPOSITE = {operator.lt: operator.ge, operator.le: operator.gt, operator.gt: operator.le, operator.ge: operator.lt}
-_OPPOSITE |= {operator.eq: operator.ne, operator.ne: operator.eq}
-_MIRRORED = {operator.gt: operator.lt, operator.ge: operator.le}
 
 
 class Assuming(Enum):
@@ -45,9 +42,6 @@ class Assuming(Enum):
         if self is Assuming.NOTHING:
             return not fits
         return self is Assuming.CONTENTS or all(of_contents(own) is None for own, _ in fits)
-
-
-Point = int | tuple[int, int]  # a block, or an edge between two
 
 
 @dataclass(frozen=True)
@@ -65,15 +59,6 @@ class Bound:
         return Bound(self.at + by, self.fits | fits)
 
 
-@dataclass(frozen=True)
-class Order:
-    """That one variable is less than another (`lt`), at most as large (`le`), or another number (`ne`)."""
-
-    small: str
-    large: str
-    function: Any  # of the module `operator`
-
-
 class Ranges:
     """Bounds of the integers of a body.
 
@@ -85,28 +70,37 @@ class Ranges:
         The values of its variables.
     kinds
         The kinds of its tables.
+    written
+        Tables that the body may write.
 
     Attributes
     ----------
+    definitions
+        Of its variables.
     integers
         The variables that are certainly integers: there are no bounds of others.
     """
 
     def __init__(
-        self, blocks: Mapping[int, Any], cfg: Any, values: Mapping[str, Value], kinds: Mapping[int, TableKind]
+        self,
+        blocks: Mapping[int, Any],
+        cfg: Any,
+        values: Mapping[str, Value],
+        kinds: Mapping[int, TableKind],
+        written: frozenset[int],
     ):
-        self._blocks, self._cfg, self._values, self._kinds = blocks, cfg, values, kinds
-        self._nodes = {s.target.name: (n, s.value) for n, b in blocks.items() for s in b.find_insts(ir.Assign)}
-        self._dominators = cfg.dominators()
+        self.definitions, self._kinds = Definitions(blocks, values, written), kinds
         self.integers = self._find_integers()
-        self._orders: dict[Point, list[Order]] = {}
+        self._conditions = Conditions(blocks, cfg, self.definitions, self.integers)
         self._assumed: dict[tuple[str, Size | None], Bound] = {}  # of φ nodes: see `_of_phi`
         self._steps, self._assuming = 0, Assuming.NOTHING  # of the current question: bounds so far
 
     def fits(self, index: str, point: Point, size: Size) -> Fits | None:
         """Return the pairs of sizes under which a variable, used in a block, is in `0..size - 1`; None if unknown."""
         found = self.between(index, point, size)
-        return None if found is None or found[0] < 0 else found[1]
+        if found is None or found[0] < 0:
+            found = self._of_scalar(index, size)
+        return None if found is None else found[1]
 
     def between(self, variable: str, point: Point, size: Size) -> tuple[int, Fits] | None:
         """Return a number that a variable is at least, if it is below a size, and the pairs of sizes for that.
@@ -119,7 +113,17 @@ class Ranges:
             low, high = self._bound(variable, point, None, 0), self._bound(variable, point, size, 0)
             if low is not None and high is not None and high.at < 0 and (best is None or low.at >= 0 > best[0]):
                 best = min(low.at, 0), _minimal(low.fits | high.fits)
+            if best is None and self._assuming is Assuming.SIZES:
+                best = self._of_scalar(variable, size)
         return best
+
+    def _of_scalar(self, variable: str, size: Size) -> tuple[int, Fits] | None:
+        """Return what `between` does for a scalar argument, plus a constant: its value is known before a run."""
+        base, added = self.definitions.linear(self.definitions.root(variable))
+        own = self.definitions.value(base).size
+        if own is None or own[0] != "argument" or base not in self.integers:
+            return None
+        return 0, frozenset({(("constant", max(-added, 0)), own), (("plus", own, added + 1), size)})
 
     def is_nonnegative(self, variable: str, point: Point) -> bool:
         """Whether an integer variable, used in a block, is certainly not negative."""
@@ -134,7 +138,7 @@ class Ranges:
         self._steps += 1
         if depth > _DEEPEST or self._steps > _MAX_STEPS:
             return None
-        variable = self.root(variable)
+        variable = self.definitions.root(variable)
         if variable not in self.integers:
             return None
         bounds = [self._of_value(variable, size), self._of_definition(variable, point, size, depth + 1)]
@@ -146,7 +150,7 @@ class Ranges:
 
     def _of_value(self, variable: str, size: Size | None) -> Bound | None:
         """Return the bound that is known of the value itself."""
-        value, constant = self._value(variable), self._constant(variable)
+        value, constant = self.definitions.value(variable), self.definitions.constant(variable)
         own, below = value.size, value.below
         if constant is not None:
             if size is None or size[0] == "constant":
@@ -169,26 +173,27 @@ class Ranges:
 
     def _of_definition(self, variable: str, point: Point, size: Size | None, depth: int) -> Bound | None:
         """Return the bound that follows from how a variable is computed."""
-        node = self._nodes.get(variable, (0, None))[1]
+        node = self.definitions.node(variable)
         if not isinstance(node, ir.Expr):
             return None
         if node.op == "phi":
             return self._of_phi(variable, node, size, depth)
         if node.op == "pair_first":
             return self._of_range(node, size, depth)
-        if _operator(node) is operator.and_:
+        if operator_of(node) is operator.and_:
             return self._of_mask(node, point, size, depth)
-        base, added = self._linear(variable)
+        base, added = self.definitions.linear(variable)
         if base != variable:
             fits, bound = self._may_add(added, base, point, depth), self._bound(base, point, size, depth)
-            below = self._value(base).below
-            if size is not None and added > 0 and below is not None and below[0] in _EXTENDED:
-                further = frozenset({(("plus", below, added), size)})
+            below = self.definitions.value(base).below
+            if size is not None and added > 0 and below is not None and below[0] in (*_EXTENDED, "above"):
+                limit = ("top", *below[1:]) if below[0] == "above" else below
+                further = frozenset({(("plus", limit, added), size)})
                 if self._assuming.allows(further) and (bound is None or bound.at + added >= 0):
                     return Bound(-1, further)
             return None if fits is None or bound is None else bound.moved(added, fits)
         if node.op == "call" and len(node.args) == 2 and not node.kws and node.vararg is None:
-            function = self._value(node.func.name).constant
+            function = self.definitions.value(node.func.name).constant
             if function is min or function is max:
                 either = [self._bound(each.name, point, size, depth) for each in node.args]
                 return (_tightest if (function is max) == (size is None) else _loosest)(either, size)
@@ -198,7 +203,7 @@ class Ranges:
         """Return the bound of the bits that two integers share: those of one that is not negative limit them."""
         found = list[Bound]()
         for operand in (node.lhs.name, node.rhs.name):
-            low, own = self._bound(operand, point, None, depth), self._value(operand).size
+            low, own = self._bound(operand, point, None, depth), self.definitions.value(operand).size
             if low is None or low.at < 0:
                 continue
             high = Bound(0) if size is None else self._bound(operand, point, size, depth)
@@ -215,7 +220,7 @@ class Ranges:
             return None
         if (step > 0) == (size is None):
             return Bound(0) if first is None else self._bound(first, home, size, depth)
-        read = largest(self._value(stop))
+        read = largest(self.definitions.value(stop))
         if size is not None and read is not None and self._assuming is Assuming.CONTENTS:
             return Bound(-1, _pair(read, size))  # the end may be as large as the size
         end = self._bound(stop, home, size, depth)
@@ -232,16 +237,16 @@ class Ranges:
         names = [each.name for each in call.args]
         if len(names) == 1:
             return home, None, names[0], 1
-        return home, names[0], names[1], 1 if len(names) == 2 else self._constant(names[2]) or 0
+        return home, names[0], names[1], 1 if len(names) == 2 else self.definitions.constant(names[2]) or 0
 
     def _range_call(self, node: Any) -> tuple[int, Any]:
         """Return the call of `range` that an element is taken from, and its block; None for other elements."""
         home = 0
         for op in ("iternext", "getiter", "call"):
-            home, node = self._nodes.get(self.root(node.value.name), (0, None))
+            home, node = self.definitions.block_and_node(self.definitions.root(node.value.name))
             if not isinstance(node, ir.Expr) or node.op != op:
                 return home, None
-        is_range = self._value(node.func.name).constant is range and not node.kws and node.vararg is None
+        is_range = self.definitions.value(node.func.name).constant is range and not node.kws and node.vararg is None
         return home, node if is_range else None
 
     def _of_phi(self, variable: str, node: Any, size: Size | None, depth: int) -> Bound | None:
@@ -251,7 +256,7 @@ class Ranges:
         if ir.UNDEFINED in node.incoming_values:
             return None
         # Values that are computed from the node's own do not count at first; then the result has to suffice for them.
-        guess: Bound | None = Bound(_SMALL if size is None else -_SMALL)
+        guess: Bound | None = Bound(SMALL if size is None else -SMALL)
         for _ in range(3):
             assert guess is not None
             self._assumed[variable, size] = guess
@@ -260,7 +265,7 @@ class Ranges:
                 found = _loosest([self._bound(each.name, edge, size, depth) for each, edge in arriving], size)
             finally:
                 del self._assumed[variable, size]
-            if found is None or abs(found.at) >= _SMALL:
+            if found is None or abs(found.at) >= SMALL:
                 return None
             if found.at >= guess.at if size is None else found.at <= guess.at:
                 return Bound(guess.at, found.fits)
@@ -269,12 +274,12 @@ class Ranges:
 
     def _of_conditions(self, variable: str, point: Point, size: Size | None, depth: int) -> Iterator[Bound]:
         """Yield the bounds that the conditions which hold in a block set."""
-        base, added = self._linear(variable)
-        for order in self._orders_in(point):
+        base, added = self.definitions.linear(variable)
+        for order in self._conditions.orders_in(point):
             if order.function is operator.ne:
                 continue
             near, far = (order.large, order.small) if size is None else (order.small, order.large)
-            other, more = self._linear(near)
+            other, more = self.definitions.linear(near)
             if other != base:
                 continue
             # The same expression has the same value; from another one, it follows if neither overflows.
@@ -288,9 +293,12 @@ class Ranges:
 
     def _others(self, variable: str, point: Point) -> set[int | None]:
         """Return constants that a variable differs from."""
-        orders = [order for order in self._orders_in(point) if order.function is operator.ne]
+        orders = [order for order in self._conditions.orders_in(point) if order.function is operator.ne]
         ends = [order.large for order in orders if order.small == variable]
-        return {self._constant(end) for end in ends + [order.small for order in orders if order.large == variable]}
+        return {
+            self.definitions.constant(end)
+            for end in ends + [order.small for order in orders if order.large == variable]
+        }
 
     def _may_add(self, constant: int, variable: str, point: Point, depth: int) -> Fits | None:
         """Return the pairs of sizes under which the sum of a constant and a variable does not overflow, if known."""
@@ -302,20 +310,22 @@ class Ranges:
         if constant < 0:
             low = self._bound(variable, point, None, depth)
             return None if low is None else low.fits
-        found, node = self._limit(variable, point), self._nodes.get(variable, (0, None))[1]
+        found, node = self._limit(variable, point), self.definitions.node(variable)
         if found is not None or not (isinstance(node, ir.Expr) and node.op == "phi"):
             return found
         if ir.UNDEFINED in node.incoming_values:
             return None
-        each = [self._limit(self.root(arriving.name), edge) for arriving, edge in self._arriving(variable, node)]
+        each = [
+            self._limit(self.definitions.root(arriving.name), edge) for arriving, edge in self._arriving(variable, node)
+        ]
         known = [fits for fits in each if fits is not None]
         return frozenset[tuple[Size, Size]]().union(*known) if len(known) == len(each) else None
 
     def _is_small(self, variable: str) -> Fits | None:
         """Return the pairs of sizes under which a variable is small itself, whatever its sign, if known."""
-        value = self._value(variable)
+        value = self.definitions.value(variable)
         magnitude = value.magnitude
-        if self._constant(variable) is not None:
+        if self.definitions.constant(variable) is not None:
             return frozenset()
         if magnitude and not magnitude.given | magnitude.limits and magnitude.bits <= _MAX_BITS:
             return frozenset()
@@ -325,103 +335,25 @@ class Ranges:
 
     def _limit(self, variable: str, point: Point) -> Fits | None:
         """Return the pairs of sizes under which a variable is not large: it, its range or a condition says so."""
-        orders = self._orders_in(point)
+        orders = self._conditions.orders_in(point)
         ends = [order.large for order in orders if order.small == variable and order.function is not operator.ne]
-        node = self._nodes.get(variable, (0, None))[1]
+        node = self.definitions.node(variable)
         if isinstance(node, ir.Expr) and node.op == "pair_first":
             _, first, stop, step = self._range_of(node)
             ends += [end for end in (stop if step > 0 else first,) if step and end]
-        found = [self._is_small(self._linear(end)[0]) for end in (variable, *ends)]
+        found = [self._is_small(self.definitions.linear(end)[0]) for end in (variable, *ends)]
         return min((fits for fits in found if fits is not None), key=len, default=None)
 
     def _arriving(self, variable: str, node: Any) -> list[tuple[Any, Point]]:
         """Return the variables that may arrive at a φ node, each with the edge on which it does."""
-        home = self._nodes[variable][0]
+        home = self.definitions.block_and_node(variable)[0]
         return [(v, (block, home)) for v, block in zip(node.incoming_values, node.incoming_blocks, strict=True)]
 
-    # -- what variables are ----------------------------------------------------------------------------
-
-    def root(self, variable: str) -> str:
-        """Return the variable that was assigned to this one, directly or through others."""
-        node = self._nodes.get(variable, (0, None))[1]
-        while isinstance(node, ir.Var):
-            variable, node = node.name, self._nodes.get(node.name, (0, None))[1]
-        return variable
-
-    def _value(self, variable: str) -> Value:
-        return self._values.get(variable, Value())
-
-    def _constant(self, variable: str) -> int | None:
-        constant = self._value(variable).constant
-        return constant if type(constant) is int and abs(constant) < _SMALL else None
-
-    def _linear(self, variable: str) -> tuple[str, int]:
-        """Return a variable as another one plus a constant."""
-        added, variable = 0, self.root(variable)
-        while True:
-            node = self._nodes.get(variable, (0, None))[1]
-            function = _operator(node)
-            if function is None:
-                return variable, added
-            left, right = self._constant(node.lhs.name), self._constant(node.rhs.name)
-            if function in (operator.add, operator.sub) and right is not None:
-                added += right if function is operator.add else -right
-                variable = self.root(node.lhs.name)
-            elif function is operator.add and left is not None:
-                added, variable = added + left, self.root(node.rhs.name)
-            else:
-                return variable, added
-
-    # -- conditions ------------------------------------------------------------------------------------
-
-    def _orders_in(self, point: Point) -> list[Order]:
-        """Return the orders of variables that hold in a block, or on an edge."""
-        if point not in self._orders:
-            if isinstance(point, int):
-                edges = [(self._before(block), block) for block in sorted(self._dominators.get(point, ()))]
-                found = [order for edge in edges for order in self._orders_on(*edge)]
-            else:
-                found = [*self._orders_in(point[0]), *self._orders_on(*point)]
-            self._orders[point] = found
-        return self._orders[point]
-
-    def _before(self, block: int) -> int | None:
-        """Return the only predecessor of a block; None if there are several, or none."""
-        before = [source for source, _ in self._cfg.predecessors(block)]
-        return before[0] if len(before) == 1 else None
-
-    def _orders_on(self, source: int | None, block: int) -> Iterator[Order]:
-        """Yield the orders by the condition of the branch from one block to another."""
-        last = None if source is None else self._blocks[source].body[-1]
-        if isinstance(last, ir.Branch) and last.truebr != last.falsebr:
-            yield from self._orders_of(last.cond.name, last.truebr == block)
-
-    def _orders_of(self, condition: str, holds: bool) -> Iterator[Order]:
-        """Yield what follows from a condition that holds, or does not."""
-        node = self._nodes.get(self.root(condition), (0, None))[1]
-        if not isinstance(node, ir.Expr):
-            return
-        if node.op == "call" and self._value(node.func.name).constant is bool and len(node.args) == 1:
-            yield from self._orders_of(node.args[0].name, holds)
-        elif node.op == "unary" and node.fn is operator.not_:
-            yield from self._orders_of(node.value.name, not holds)
-        elif node.op == "binop" and node.fn in _OPPOSITE:
-            one, other, function = self.root(node.lhs.name), self.root(node.rhs.name), node.fn
-            if not {one, other} <= self.integers:  # no comparison with NaN holds
-                return
-            if not holds:
-                function = _OPPOSITE[function]
-            if function in _MIRRORED:
-                one, other, function = other, one, _MIRRORED[function]
-            if function is operator.eq:
-                yield Order(one, other, operator.le)
-                yield Order(other, one, operator.le)
-            else:
-                yield Order(one, other, function)
+    # -- integers --------------------------------------------------------------------------------------
 
     def _find_integers(self) -> set[str]:
         """Return the variables that are certainly integers, of at most 63 bits and a sign, if at all computed."""
-        found = set(self._nodes)
+        found = set(self.definitions)
         while True:
             others = {name for name in found if not self._computes_integer(name, found)}
             if not others:
@@ -430,11 +362,11 @@ class Ranges:
 
     def _computes_integer(self, variable: str, integers: set[str]) -> bool:
         """Whether a variable is one, given those of which nothing else is known so far."""
-        node, value = self._nodes[variable][1], self._value(variable)
+        node, value = self.definitions.node(variable), self.definitions.value(variable)
         below = None if value.below is None else value.below[0]
         if value.is_memory or value.items is not None:
             return False
-        if value.size is not None or below in _OF_INTEGERS or self._constant(variable) is not None:
+        if value.size is not None or below in _OF_INTEGERS or self.definitions.constant(variable) is not None:
             return True
         if isinstance(node, ir.Var):
             return node.name in integers
@@ -442,22 +374,15 @@ class Ranges:
             return False
         if node.op == "phi":
             return all(each is not ir.UNDEFINED and each.name in integers for each in node.incoming_values)
-        if _operator(node) is not None:
-            return _operator(node) in _KEEPING and {node.lhs.name, node.rhs.name} <= integers
+        if operator_of(node) is not None:
+            return operator_of(node) in _KEEPING and {node.lhs.name, node.rhs.name} <= integers
         if node.op == "call" and not node.kws and node.vararg is None:
-            function, arguments = self._value(node.func.name).constant, {each.name for each in node.args}
+            function, arguments = self.definitions.value(node.func.name).constant, {each.name for each in node.args}
             return function is int or function is len or (function in (min, max, abs) and arguments <= integers)
         if below == "above":
             assert value.below is not None
             return self._kinds[value.below[1]].holds_integers(value.below[2])
         return node.op == "pair_first" and self._range_call(node)[1] is not None
-
-
-def _operator(node: Any) -> Any:
-    """Return the operator of a binary operation; None of anything else."""
-    if not isinstance(node, ir.Expr) or node.op not in ("binop", "inplace_binop"):
-        return None
-    return node.fn if node.op == "binop" else node.immutable_fn
 
 
 def _pair(own: Size, size: Size) -> Fits:

@@ -191,7 +191,9 @@ def content(argument: int, field: str | None) -> Magnitude:
 
 
 def of_contents(size: Size) -> int | None:
-    """Return the table whose content is a size; None if it is the content of none."""
+    """Return the table whose content determines a size; None if none does."""
+    if size[0] == "plus":
+        return of_contents(size[1])
     return size[1] if size[0] in ("largest", "above", "top") else None
 
 

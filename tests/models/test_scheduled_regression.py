@@ -43,6 +43,18 @@ def solve(problem, schedule="priority", *, concurrency=8, pipeline_depth=3, **op
     return CoordinateDescent(schedule, concurrency, pipeline_depth).minimize(problem, **options)
 
 
+@pytest.mark.nodes
+@pytest.mark.parametrize("schedule", ["cyclic", "priority", "violation"])
+@pytest.mark.parametrize("features", [3, 12, 40])
+def test_every_node_updates_its_features_however_few(runtime, schedule, features):
+    X, y = data(0, "dense", samples=80, features=max(features, 4))
+    X, y = X[:, -features:], y + 3.0 * X[:, -1]
+    found = solve(elastic_net(X, y, False), schedule, concurrency=32, tol=1e-9)
+    expected = ElasticNet(4.7 / len(y), l1_ratio=4.0 / 4.7, fit_intercept=False, tol=1e-10).fit(X, y)
+    assert found.converged
+    np.testing.assert_allclose(found.coef, expected.coef_, atol=1e-4)
+
+
 def test_there_may_be_many_looks(monkeypatch):
     monkeypatch.setattr(coordinate_descent, "_GROWTH", 1e40)  # instead of thousands of looks
     X, y = data(0, "dense", features=4)

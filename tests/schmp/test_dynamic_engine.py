@@ -145,6 +145,14 @@ def test_tuples_and_parameters_of_several_numbers(runtime):
         np.testing.assert_array_equal(part["seen"], values)
 
 
+@pytest.mark.nodes
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_instances_take_turns_from_run_to_run(runtime, rounds):
+    program, data, *_ = lasso(kind=LassoOnce)
+    with schmp.DynamicEngine(program, data, instances=3) as engine:
+        assert sum(engine.run(rounds).updates for _ in range(60)) == 50
+
+
 class Once(schmp.DynamicSchedule):
     """Proposes each parameter once."""
 

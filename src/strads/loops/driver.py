@@ -40,6 +40,7 @@ from strads.schedule.strategies.dealing import DEAL_EVERY, Deal
 from strads.user_code.sent_functions import sent_to
 
 _MAX_KEPT = 8
+_MAX_OF_SCALARS = 3  # of these, loops that only need other scalars
 
 
 class _Failed(Flag):
@@ -93,6 +94,13 @@ class _KeptLoop:
             return takes_any or self.contents == found
         same, self.contents = self.contents == found, found
         return not same
+
+    def is_of_other_scalars(self, call: "_Call") -> bool:
+        """Whether the plan is valid for other numbers, and the same tables and arrays."""
+        found = call.contents(self.facts.deciding)
+        differing = [call.arguments[p] for p, content in self.contents.items() if found.get(p) != content]
+        is_valid = not (self.facts.planning_is_deferred or self.facts.takes_any_contents)
+        return is_valid and not any(isinstance(a, np.ndarray) or table_of(a) is not None for a in differing)
 
     def _lies_as_planned(self, call: "_Call", position: int) -> bool:
         table = table_of(call.arguments[position])
@@ -251,7 +259,7 @@ def _find(call: _Call) -> _KeptLoop | None:
 def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     """Prepare a loop; returns it marked as in use."""
     cluster, arguments = call.cluster, call.arguments
-    outdated = _retire_outdated(call)
+    outdated, is_kept = _retire_outdated(call)
     changes, in_sequence = call.remembers and outdated is None and _has_new_indices(call), False
     samples_rows, stays = False, LEFT_ROWS
     if outdated is not None and call.remembers:
@@ -276,7 +284,7 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
         samples_rows=samples_rows,
         changes=changes,
         deal=call.deal,
-        replaces=None if outdated is None else outdated.name,
+        replaces=None if outdated is None or is_kept else outdated.name,
     )
     references = call.references({})
     try:
@@ -307,15 +315,22 @@ def _runs_alone(call: _Call) -> bool:
     return call.options.strategy == "auto"
 
 
-def _retire_outdated(call: _Call) -> _KeptLoop | None:
-    """Drop loops that a new plan makes obsolete; returns one whose memory the new loop may reuse."""
+def _retire_outdated(call: _Call) -> tuple[_KeptLoop | None, bool]:
+    """Drop loops that a new plan makes obsolete; returns the latest that it replaces, and whether it is still kept.
+
+    If it is not, the new loop may reuse its memory. Some are kept that only need other scalars, as these often return:
+    the colour of a sweep, a level, a turn.
+    """
     with _keeping:
         idle = [k for k in _kept if k.key == call.key and k.indices == call.indices and k.users == 0]
-        for kept in idle[:-1]:
-            _drop(kept)  # free what it holds before the next one is made
-        if idle:
-            _kept.remove(idle[-1])
-    return idle[-1] if idle else None
+        others = [kept for kept in idle if kept.is_of_other_scalars(call)][-_MAX_OF_SCALARS:]
+        obsolete = [kept for kept in idle if kept not in others]
+        for kept in obsolete:
+            if kept is idle[-1]:
+                _kept.remove(kept)
+            else:
+                _drop(kept)  # free what it holds before the next one is made
+    return (idle[-1], idle[-1] in others) if idle else (None, False)
 
 
 def _deal_of(arguments: tuple[Any, ...]) -> Deal:

@@ -146,8 +146,11 @@ def begin(node: Node, name: str, equipment: Equipment, scheduling: Scheduling, d
     node.store[name] = _DynamicPart(**vars(part), instances=instances, compiled=compiled)
 
 
-def run(node: Node, name: str, scheduling: Scheduling, rounds: int) -> tuple[int, int, NodeStatistics]:
-    """Run this node's part of some rounds; returns rounds, updates (both 0 off the coordinator) and statistics."""
+def run(node: Node, name: str, scheduling: Scheduling, rounds: int, first: int) -> tuple[int, int, NodeStatistics]:
+    """Run this node's part of some rounds; returns rounds, updates (both 0 off the coordinator) and statistics.
+
+    `first`: number of rounds of earlier runs.
+    """
     part: _DynamicPart = node.store[name]
     if part.compiled is not None:
         return _run_compiled(node, part, part.compiled, rounds)
@@ -160,6 +163,7 @@ def run(node: Node, name: str, scheduling: Scheduling, rounds: int) -> tuple[int
             scheduling.pipeline_depth,
             scheduling.subplans,
             scheduling.reorder,
+            first=first,
         )
         program = part.program
         coordinator = Coordinator(node, pipeline, part.node_of, scheduling.node_of, program.merge, program.aggregate)

@@ -127,7 +127,13 @@ class DynamicEngine(Engine):
         if count > parameters:
             raise ArgumentError(f"{count} instances are more than the {parameters} parameters")
         self._scheduling = on_node.Scheduling(place_workers(count, size), depth, parts, bool(reorder))
+        self._rounds = 0  # of all runs: the next one begins with the instance whose turn it is
         self._start(data)
+
+    @property
+    def instances(self) -> int:
+        """Number of scheduler instances."""
+        return len(self._scheduling.node_of)
 
     def _begin(self, data: WorkersData) -> None:
         size = self._cluster.size
@@ -164,11 +170,13 @@ class DynamicEngine(Engine):
         def run() -> DynamicRun:
             start = time.perf_counter()
             with self._whole("a run"):
-                found = self._cluster.run(on_node.run, self._name, self._scheduling, int(rounds))
+                found = self._cluster.run(on_node.run, self._name, self._scheduling, int(rounds), self._rounds)
                 self.version += 1
             done, updates, _ = found[0]
             return DynamicRun(done, updates, time.perf_counter() - start, tuple(nodes for *_, nodes in found))
 
         scheduling = self._scheduling
         chosen = int(rounds), scheduling.pipeline_depth, scheduling.subplans, scheduling.reorder
-        return self._perform("run", chosen, run, asdict, _run_of)
+        found = self._perform("run", chosen, run, asdict, _run_of)
+        self._rounds += found.rounds
+        return found

@@ -307,7 +307,9 @@ class _ScheduledDescent(Descent):
     def _update_times(self, times: int, at_a_time: int, is_enough: Callable[[], bool] = lambda: False) -> None:
         """Make a number of updates, in several runs: between two of them, Ctrl-C is handled."""
         while times > 0:
-            done = self._engine.run(-(-min(times, at_a_time) // self.concurrency)).updates
+            # Each scheduler instance is asked: one may have nothing to propose while others have.
+            rounds = max(-(-min(times, at_a_time) // self.concurrency), self._engine.instances)
+            done = self._engine.run(rounds).updates
             times = times - done if done > 0 and not is_enough() else 0
 
     def _check(self, objective: float) -> None:

@@ -106,6 +106,8 @@ class Pipeline:
         Largest number of subplans in flight, s + 1 in the thesis; 1: each sees the changes of all before it.
     subplans
         Number of parts that a plan is split into.
+    first
+        Number of the first plan: that of all earlier runs, so that instances keep taking turns.
     reorder
         Whether the parameters of highest priority come first, in a subplan of their own: with no more than `subplans`
         in flight they always see the changes of those of the previous plan (figure 5.3). Otherwise parameters are
@@ -115,14 +117,22 @@ class Pipeline:
     ----------
     updates
         Number of parameters dispatched so far.
-    plans
-        Number of plans whose dispatch has begun. It stays below `rounds` if the instances have nothing left to propose.
     """
 
-    def __init__(self, rounds: int, instances: int, sources: int, depth: int, subplans: int, reorder: bool = True):
+    def __init__(
+        self,
+        rounds: int,
+        instances: int,
+        sources: int,
+        depth: int,
+        subplans: int,
+        reorder: bool = True,
+        *,
+        first: int = 0,
+    ):
         self.updates = 0
-        self.plans = 0
-        self._rounds = rounds
+        self._first = self._begun = self._pulled = first
+        self._end = first + rounds
         self._instances = instances
         self._sources = sources
         self._depth = depth
@@ -131,7 +141,6 @@ class Pipeline:
         # One plan ahead suffices for overlap. With many instances, two cost nothing: an instance's last plan has still
         # been committed by the time it is asked for the next.
         self._ahead = 1 if instances < 4 else 2
-        self._pulled = 0
         self._arrived: dict[int, list[Parameters]] = {}  # plans, already split
         self._waiting: deque[Parameters] = deque()  # subplans of the current plan
         self._in_flight: dict[int, _Subplan] = {}
@@ -141,11 +150,16 @@ class Pipeline:
         self._empty = 0  # consecutive empty plans
         self._is_over = False
 
+    @property
+    def plans(self) -> int:
+        """Number of plans whose dispatch has begun: below `rounds` if the instances have nothing left to propose."""
+        return self._begun - self._first
+
     # -- events --------------------------------------------------------------------------------------------
 
     def begin(self) -> list[Action]:
         """Return the first actions."""
-        return [Command(pulls=self._pull(self._ahead))] if self._rounds else self._advance()
+        return [Command(pulls=self._pull(self._ahead))] if self._end > self._first else self._advance()
 
     def plan_arrived(self, plan: int, parameters: Parameters, priorities: NDArray[np.float64]) -> list[Action]:
         """Handle a plan that an instance has proposed."""
@@ -170,7 +184,7 @@ class Pipeline:
 
     def _pull(self, count: int) -> tuple[int, ...]:
         first = self._pulled
-        self._pulled = min(first + count, self._rounds)
+        self._pulled = min(first + count, self._end)
         return tuple(range(first, self._pulled))
 
     def _split(self, parameters: Parameters, priorities: NDArray[np.float64]) -> list[Parameters]:
@@ -206,28 +220,28 @@ class Pipeline:
             return None
         pulls: tuple[int, ...] = ()
         if not self._waiting:
-            if self.plans == self._pulled:
-                return self._end()
-            if self.plans not in self._arrived:
+            if self._begun == self._pulled:
+                return self._finish()
+            if self._begun not in self._arrived:
                 return None
             pulls = self._begin_plan()
         parameters = self._waiting.popleft()
-        self._in_flight[number] = _Subplan((self.plans - 1) % self._instances, parameters)
+        self._in_flight[number] = _Subplan((self._begun - 1) % self._instances, parameters)
         self._dispatched += 1
         self.updates += len(parameters)
         commit = self._commits.pop(number - self._depth, None)
         return Command(() if commit is None else (commit,), number, parameters, pulls)
 
     def _begin_plan(self) -> tuple[int, ...]:
-        subplans = self._arrived.pop(self.plans)
-        self.plans += 1
+        subplans = self._arrived.pop(self._begun)
+        self._begun += 1
         self._waiting.extend(subplans)
         self._empty = 0 if len(subplans[0]) else self._empty + 1
         if self._empty >= self._instances + self._ahead + self._depth:  # all were asked with nothing in flight
-            self._rounds = self._pulled
+            self._end = self._pulled
         return self._pull(1)
 
-    def _end(self) -> Command | None:
+    def _finish(self) -> Command | None:
         if self._in_flight or self._is_over:
             return None
         self._is_over = True

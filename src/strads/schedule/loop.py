@@ -24,8 +24,8 @@ class Loop:
         Groups of tables from whose rows the tasks of a job draw some, by number: such rows are not recorded.
     deal
         Determines how the rows of these tables are dealt to blocks, and the seed of that.
-    relaxed
-        Whether tasks also update relaxed tables, whose replicas are summed after each stage.
+    replica_bytes
+        Size of the relaxed tables and counters, whose replicas are summed after each stage.
     seed
         Seed of the random batches of `components`.
     allocates
@@ -42,7 +42,7 @@ class Loop:
     certain_share: float = 1.0
     near: tuple[frozenset[int], ...] = ()
     deal: Deal = ()
-    relaxed: bool = False
+    replica_bytes: int = 0
     seed: int = 0
     allocates: bool = False
     computes: bool = True

@@ -4,6 +4,7 @@ from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec
 
 _CACHED = 1 << 20  # bytes of counters that stay in a core's cache: then no order of the tasks is faster than another
+_FEW_ROWS, _FEW_BYTES = 64, 1 << 14
 _LINE = 64  # bytes: to copy as many is negligible beside a task
 
 
@@ -29,6 +30,12 @@ def copies_are_best(counters: frozenset[int], tasks: NodeTasks) -> bool:
     """
     size = sum(tasks.bound.tables()[position].storage.nbytes for position in counters)
     return _only_counters_conflict(counters, tasks) and (size <= _CACHED or not tasks.program.facts.is_short)
+
+
+def of_few_rows(counters: frozenset[int], tasks: NodeTasks) -> frozenset[int]:
+    """Return the counters with so few rows that a plan could hardly divide them among threads; copies cost nothing."""
+    tables = {position: tasks.bound.tables()[position].storage for position in counters}
+    return frozenset(p for p, table in tables.items() if len(table) <= _FEW_ROWS and table.nbytes <= _FEW_BYTES)
 
 
 def counters_are_the_bottleneck(counters: frozenset[int], tasks: NodeTasks, facts: LoopFacts | None) -> bool:

@@ -87,6 +87,12 @@ class NodeTasks:
         return self.program.facts.own_rows if self.indices.are_distinct_rows else frozenset()
 
     @property
+    def replica_bytes(self) -> int:
+        """Size of a replica of all relaxed tables and copied counters."""
+        relaxed = self.program.argument_roles.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
+        return sum(self.bound.tables()[position].storage.nbytes for position in relaxed)
+
+    @property
     def share_no_written_rows(self) -> bool:
         """Whether the body proves that tasks share no row that one of them writes, but for rows of replicas."""
         argument_roles = self.program.argument_roles

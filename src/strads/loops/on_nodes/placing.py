@@ -46,7 +46,7 @@ def placed_on_nodes(
     assignment = None if size == 1 else _assigned(tasks, plan, records, everything)
     if argument_roles.has_lanes:
         if assignment is None:
-            plan = with_lanes(plan, lanes, rounds=rounds_of(plan.tasks, lanes, _replica_bytes(tasks)))
+            plan = with_lanes(plan, lanes, rounds=rounds_of(plan.tasks, lanes, tasks.replica_bytes))
         else:
             plan = with_lanes(plan, size * lanes, assignment.node_of, size)
             assignment = renumbered(assignment, original, plan, lanes)
@@ -66,12 +66,6 @@ def placed_on_nodes(
         for part in place(plan, assignment.node_of, assignment.units, size, lanes)
     ]
     return plan, {argument_roles.position_of[table]: cut for table, cut in assignment.bounds.items()}, parts
-
-
-def _replica_bytes(tasks: NodeTasks) -> int:
-    """Size of a replica of all relaxed tables."""
-    relaxed = tasks.program.argument_roles.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
-    return sum(tasks.bound.tables()[position].storage.nbytes for position in relaxed)
 
 
 def _assigned(tasks: NodeTasks, plan: Plan, records: AccessRecords, everything: bool) -> Assignment:

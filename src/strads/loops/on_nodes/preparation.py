@@ -9,7 +9,7 @@ from strads.cluster import Node
 from strads.engine.plans.gather import as_records
 from strads.engine.views.roles import Checking, Role
 from strads.loops.compile_clock import COMPILE_CLOCK
-from strads.loops.on_nodes.counting import copies_are_best, copyable_counters, counters_are_the_bottleneck
+from strads.loops.on_nodes.counting import copies_are_best, copyable_counters, counters_are_the_bottleneck, of_few_rows
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import check_near, executable_plan
 from strads.loops.on_nodes.planning import plan_loop
@@ -39,15 +39,33 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     start = _Start()
     tasks = NodeTasks.of(node, spec, arguments, spec.options.team)
     counters = copyable_counters(spec, tasks)
-    with_copies = replace(spec, counters=counters)
     if copies_are_best(counters, tasks):
-        return _prepare(node, with_copies, arguments, start)
+        return _prepare(node, replace(spec, counters=counters), arguments, start)
+    few = of_few_rows(counters, tasks)
+    if not few:
+        return _prepare_with_copies_if_needed(node, spec, arguments, start, tasks, counters)
+    facts = _prepare(node, replace(spec, counters=few), arguments, start)
+    if not any(node.comm.allgather(facts is not None and facts.has_no_parallel_plan)):
+        return facts
+    others = _prepare_with_copies_if_needed(node, spec, arguments, _Start(), tasks, counters)
+    return None if others is None or facts is None else others.after(facts)
+
+
+def _prepare_with_copies_if_needed(
+    node: Node,
+    spec: LoopSpec,
+    arguments: tuple[Any, ...],
+    start: "_Start",
+    tasks: NodeTasks,
+    counters: frozenset[int],
+) -> LoopFacts | None:
+    """Prepare a loop; with copies of its counters, if it has a parallel plan only then."""
     facts = _prepare(node, spec, arguments, start, counters)
-    alone = facts is not None and facts.plan.strategy in ("sequential", "wavefront") and not facts.planning_is_deferred
+    alone = facts is not None and facts.has_no_parallel_plan
     if not (counters and any(node.comm.allgather(alone)) and counters_are_the_bottleneck(counters, tasks, facts)):
         return facts
     first: NodeLoop = node.store[spec.name]
-    final = _prepare(node, with_copies, arguments, _Start())
+    final = _prepare(node, replace(spec, counters=counters), arguments, _Start())
     if any(node.comm.allgather(final is not None and final.plan.strategy == "sequential")):
         node.store[spec.name] = first  # copies of the counters would only add a barrier
         if final is None or facts is None:

@@ -341,7 +341,7 @@ def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
         certain_share=program.facts.certain_share,
         near=tuple(program.argument_roles.near_tables()),
         deal=spec.deal,
-        relaxed=program.argument_roles.has_relaxed,
+        replica_bytes=tasks.replica_bytes,
         seed=spec.options.seed,
         allocates=program.facts.allocates,
         computes=program.facts.computes,

@@ -134,6 +134,11 @@ class LoopFacts:
         """Whether another deal of rows to blocks gives another plan."""
         return is_dealt(self.plan)
 
+    @property
+    def has_no_parallel_plan(self) -> bool:
+        """Whether tasks have to follow each other, for all that is known in this call."""
+        return self.plan.strategy in ("sequential", "wavefront") and not self.planning_is_deferred
+
     def after(self, attempt: "LoopFacts") -> "LoopFacts":
         """Return the facts with the time that an earlier attempt took."""
         return replace(

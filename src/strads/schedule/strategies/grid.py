@@ -104,4 +104,6 @@ def reason_of(names: list[str], shape: tuple[int, ...], passes: int, stage: NDAr
     stages, most = len(jobs), int(jobs.max(initial=0))
     up_to = "" if np.all(jobs == most) else "up to "
     again = f" in {passes} passes, each with some of the tasks, as rows are visited often" if passes > 1 else ""
+    if passes > 1 and len(shape) == 1:
+        again = ", each over one part of the loop, so that what its tasks read in turn stays in the caches"
     return f"each task touches {rows}: {cut}; {stages} stage{'s' * (stages > 1)} of {up_to}{most} jobs{again}"

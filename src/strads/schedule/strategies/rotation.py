@@ -1,7 +1,8 @@
 """Strategy *rotation*: each task touches one row of each of k written tables (thesis §4.1, algorithms 3 and 4).
 
 Where tasks visit rows often, an epoch goes over the grid several times, each time with some of the tasks of each cell:
-factors learned in one cell alone would not fit those of the next.
+factors learned in one cell alone would not fit those of the next. Blocks of a single table pass over parts of the loop
+one after the other, so that what the tasks read in turn is still in the cache for the next block.
 """
 
 from typing import NamedTuple
@@ -35,6 +36,8 @@ ROWS_OF_BLOCK = 16  # that are touched, at least, if there are several passes
 MIN_PASSES, FEW_PASSES, LEAST_PASSES = 5, 3, 4  # the second if tables are large, the third if tasks are few
 LARGE, BLOCKS_IF_LARGE = 1 << 24, 16  # bytes of tables that caches do not hold: each job fetches its rows from memory
 STRETCH, STRETCH_BESIDE_PRIVATE = 4, 10  # binary logarithm of the number of consecutive tasks that share a pass
+MAX_PARTS, VISITS_OF_PART, TASKS_OF_PART = 64, 4, 8192  # of the loop, with one table: per row and per block, at least
+SMALL_REPLICAS = 1 << 14  # bytes that take no time to be summed
 MIN_TASKS, MIN_BYTES = 256, 1 << 14  # of a job, if there are several passes: its tasks, and the rows that they touch
 MIN_BLOCKS = 4  # per axis, if there are several passes, or rows are drawn from it
 
@@ -55,8 +58,8 @@ def _grid_keys(
 ) -> None:
     """Key of each of the tasks begin..end - 1: the sum of the contributions of its rows' blocks; counts the keys.
 
-    To this is added the pass of the task, below `passes`, times the number of cells: by a hash, the same for each
-    2^`stretch` consecutive tasks.
+    To this is added the pass of the task, below `passes`, times the number of cells. It is the same for each
+    2^`stretch` consecutive tasks: given by a hash or, with a single column, their turn in the loop.
 
     `rows` (tasks · arity,) are numbered within their tables; `columns` are the accesses of a task that determine its
     key, and `base` (arity,) has the number of the first row of each access's table. `share` (all rows,) is what the
@@ -81,8 +84,10 @@ def _grid_keys(
         if passes > 1:
             several, cells = np.uint64(passes), np.uint64(len(counts) // passes)
             for task in range(tile, last):
-                fraction = mix(task >> np.uint64(stretch)) >> np.uint64(32)
-                keys[task] += cells * (fraction * several >> np.uint64(32))
+                turn = task >> np.uint64(stretch)
+                if len(columns) > 1:
+                    turn = (mix(turn) >> np.uint64(32)) * several >> np.uint64(32)
+                keys[task] += cells * turn
         for task in range(tile, last):
             counts[keys[task]] += 1
 
@@ -248,13 +253,17 @@ def _blocks(problem: Problem, columns: tuple[int, ...]) -> int:
 def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int, int]:
     """Number of blocks per table, and of passes over the grid.
 
-    A grid of three tables needs one pass, as any two blocks meet again for each block of the third. With relaxed
-    tables, whose replicas are summed after each stage, several passes would cost too much.
+    Blocks of one table run their tasks in the same order however many passes there are. A grid of three tables needs
+    one pass, as any two blocks meet again for each block of the third. With relaxed tables, whose replicas are summed
+    after each stage, several passes would cost too much, unless these are small.
     """
     k, blocks = len(columns), _blocks(problem, columns)
     rows = min(max(int(np.count_nonzero(_work(problem, column))), 1) for column in columns)
     visits = problem.tasks / rows
-    if k != 2 or visits <= VISITS or problem.loop.relaxed:
+    if k == 1 and not problem.near and problem.loop.replica_bytes <= SMALL_REPLICAS:
+        parts = min(MAX_PARTS, int(visits / VISITS_OF_PART), problem.tasks // (blocks * TASKS_OF_PART))
+        return blocks, max(parts, 1)
+    if k != 2 or visits <= VISITS or problem.loop.replica_bytes:
         return blocks, 1
     tables = [problem.tables[problem.column_tables[column]] for column in columns]
     row_bytes, is_large = sum(t.row_bytes for t in tables), sum(t.rows * t.row_bytes for t in tables) > LARGE
@@ -293,6 +302,8 @@ def _keys(
     counts = np.zeros((len(bounds) - 1, passes * int(np.prod(shape))), index_dtype(problem.tasks))
     chosen = np.array(columns, np.int64)
     stretch = STRETCH if found is problem.written else STRETCH_BESIDE_PRIVATE
+    if len(columns) == 1:
+        stretch = ((problem.tasks - 1) // passes).bit_length()
 
     def fill(chunk: int) -> None:
         begin, end = bounds[chunk], bounds[chunk + 1]

@@ -266,3 +266,55 @@ def test_rows_drawn_near_are_not_own_ones(count):
         outcomes.append((stats.strategy, stats.plan.jobs, result.to_numpy().tobytes(), other.to_numpy().tobytes()))
     assert outcomes[0] == outcomes[1]
     assert outcomes[0][:2] == ("independent", 64)
+
+
+def scored(k, points, weights, result):
+    """Which weight it is depends on the point."""
+    found = 0.0
+    for t in range(points.shape[1]):
+        found += weights[int(points[k, t])]
+    result[k] += found
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_data_that_vary_are_checked_in_the_run(threads, recorded):
+    rng = np.random.default_rng(0)
+    weights, expected = rng.integers(0, 9, 10).astype(float), np.zeros(TASKS)
+    points, result = strads.dvector.zeros((TASKS, 8), "f8"), strads.dvector.zeros(TASKS, "f8")
+    table = strads.dvector(weights)
+    for call in range(4):
+        points[:] = rng.uniform(-10, 10, (TASKS, 8))
+        stats = async_for(TASKS, scored, points, table, result, threads=threads)
+        in_plain_python(range(TASKS), scored, (points.to_numpy(), weights, expected))
+        np.testing.assert_array_equal(result.to_numpy(), expected)
+        assert stats.strategy == "independent"
+        assert bool(recorded) == (call == 0)
+        recorded.clear()
+    points[TASKS // 2, 3] = 10.0
+    with pytest.raises(strads.BodyIndexError, match="10"):
+        async_for(TASKS, scored, points, table, result, threads=threads)
+    np.testing.assert_array_equal(result.to_numpy(), expected)
+    points[TASKS // 2, 3] = 9.0
+    async_for(TASKS, scored, points, table, result, threads=threads)
+    in_plain_python(range(TASKS), scored, (points.to_numpy(), weights, expected))
+    np.testing.assert_array_equal(result.to_numpy(), expected)
+
+
+def swept(k, grid, colour):
+    for t in range(1 + (k + colour) % 2, grid.shape[1] - 1, 2):
+        grid[k + 1, t] = 0.25 * (grid[k, t] + grid[k + 2, t] + grid[k + 1, t - 1] + grid[k + 1, t + 1])
+
+
+def test_plans_for_other_scalars_are_kept(recorded):
+    array = np.random.default_rng(0).normal(size=(TASKS + 2, 40))
+    grid = strads.dvector(array)
+    for sweep in range(8):
+        stats = async_for(TASKS, swept, grid, sweep % 2, threads=2, fastmath=False, record_order=True)
+        in_plain_python(stats.order, swept, (array, sweep % 2))
+        np.testing.assert_array_equal(grid.to_numpy(), array)
+        assert bool(recorded) == (sweep < 2)
+        recorded.clear()
+    for turn in range(20):  # scalars that do not return take the place of others
+        stats = async_for(TASKS, swept, grid, turn, threads=2, fastmath=False, record_order=True)
+        in_plain_python(stats.order, swept, (array, turn))
+    np.testing.assert_array_equal(grid.to_numpy(), array)

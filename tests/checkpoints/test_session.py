@@ -573,5 +573,9 @@ def test_an_unknown_url(tmp_path):
     with pytest.raises(ArgumentError, match="checkpoint_dir='nonsense://x'"):
         Session("nonsense://x")
     (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    for name in ("file", "link"):
+        with pytest.raises(CheckpointError, match="give a folder"):
+            Session(tmp_path / name)
     with pytest.raises(CheckpointError, match="cannot be made"):
         Session(tmp_path / "file" / "folder")

@@ -78,6 +78,12 @@ def test_malformed_files(strads: Strads, tmp_path: Path, name: str, text: str, p
     assert problem in refused(strads, tmp_path, "lasso", "--data", name, *options)
 
 
+def test_fractions_are_no_labels(strads: Strads, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,y\n1,2\n3,4.5\n5,2\n")
+    found = refused(strads, tmp_path, "logistic", "--data", "a.csv", "--target", "y")
+    assert "a.csv:3: '4.5' is to be a label" in found
+
+
 def test_malformed_arrays(strads: Strads, tmp_path: Path) -> None:
     np.savez(tmp_path / "objects.npz", X=np.array([[object()]]), y=np.zeros(1))
     assert "arrays of Python objects are not read" in refused(strads, tmp_path, "lasso", "--data", "objects.npz")

@@ -50,6 +50,10 @@ class Folder:
             self.url = self._root
         try:
             self._files.makedirs(self._root, exist_ok=True)
+        except FileExistsError as error:
+            raise CheckpointError(
+                f"checkpoint_dir={self.url!r} is a file, or a link to a folder that does not exist: give a folder"
+            ) from error
         except OSError as error:
             raise CheckpointError(f"checkpoint_dir={self.url!r} cannot be made: {error}") from error
         self._made: set[str] = set()  # subfolders

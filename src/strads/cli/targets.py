@@ -28,9 +28,8 @@ def as_numbers(path: Path, samples: Samples) -> NDArray[np.float64]:
     numbers = _numbers(samples.y)
     if numbers is None or not np.isfinite(numbers).all():
         bad = next(row for row, text in enumerate(samples.y) if not _is_finite(text))
-        where = f"{path}: sample {bad + 1}" if samples.where is None else samples.where(bad)
         raise InputError(
-            f"{where}: {str(samples.y[bad])!r:.60} is to be predicted: a finite number is needed; for classes "
+            f"{_where(path, samples, bad)}: {str(samples.y[bad])!r:.60} is to be predicted: a finite number is needed; for classes "
             "there is strads train logistic"
         )
     return numbers
@@ -46,8 +45,20 @@ def _as_labels(samples: Samples) -> NDArray[Any]:
 
 
 def class_labels(path: Path, samples: Samples, known: NDArray[Any] | None) -> NDArray[Any]:
-    """Return labels of two classes or more or, if the `known` ones are given, only of these."""
+    """Return labels of two classes or more or, if the `known` ones are given, only of these.
+
+    Raises
+    ------
+    InputError
+        For others, and for numbers that are not whole; names the file, and the line of such a number.
+    """
     y = _as_labels(samples)
+    if y.dtype.kind == "f":
+        bad = int(np.argmax(~(y == np.rint(y))))
+        raise InputError(
+            f"{_where(path, samples, bad)}: {str(samples.y[bad])!r:.60} is to be a label: whole numbers or texts are "
+            "needed; for numbers there is strads train lasso"
+        )
     labels = set(y.tolist())
     if known is None and len(labels) < 2:
         raise InputError(f"{path}: only one label, {y[0]!s}: give samples of two classes or more")
@@ -81,6 +92,10 @@ def nameless() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         yield
+
+
+def _where(path: Path, samples: Samples, row: int) -> str:
+    return f"{path}: sample {row + 1}" if samples.where is None else samples.where(row)
 
 
 def _numbers(y: NDArray[Any]) -> NDArray[np.float64] | None:

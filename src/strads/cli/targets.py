@@ -29,8 +29,8 @@ def as_numbers(path: Path, samples: Samples) -> NDArray[np.float64]:
     if numbers is None or not np.isfinite(numbers).all():
         bad = next(row for row, text in enumerate(samples.y) if not _is_finite(text))
         raise InputError(
-            f"{_where(path, samples, bad)}: {str(samples.y[bad])!r:.60} is to be predicted: a finite number is needed; for classes "
-            "there is strads train logistic"
+            f"{_where(path, samples, bad)}: {str(samples.y[bad])!r:.60} is to be predicted: a finite number is "
+            "needed; for classes there is strads train logistic"
         )
     return numbers
 

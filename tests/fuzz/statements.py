@@ -50,6 +50,7 @@ class Statements(Expressions):
             self.compressed: 4 * bool(self._compressed()) * steady,
             self.zipped: 0.5 * (len(scope.arrays) > 1),
             self.guarded: 1.5 * bool(self._vectors()),
+            self.neighbour: 1.5 * bool(self._neighboured()) * steady,
             self.best: 0.7 * bool(self._vectors()),
             self.elements: 3 * few * bool(self._tables_of_rows()) * steady,
         }
@@ -332,6 +333,9 @@ class Statements(Expressions):
         """An element whose index is whatever it is, under a condition that it exists."""
         a, index, name = self.rng.choice(self._vectors()), self.facts.fresh("i"), self.facts.fresh("x")
         i, size, kind = self.int_(2), len_of(a.name), "1.5" if a.is_float else "3"
+        is_read_twice = not self.facts.randoms and self.chance(0.3)
+        if is_read_twice:
+            index = f"({i.text})"
         guards = [
             (f"0 <= {index} < {size}", index),
             (f"{index} >= 0 and {size} > {index}", index),
@@ -344,9 +348,11 @@ class Statements(Expressions):
         if self.facts.risky:
             guards += [(f"0 <= {index} <= {size}", index), (f"{index} < {size} or {index} >= 0", index)]
         guard, place = self.rng.choice(guards)
-        lines = [f"{index} = {i.text}", f"{name} = {kind}", f"if {guard}:"]
+        lines = [f"{name} = {kind}", f"if {guard}:"]
+        if not is_read_twice:
+            lines.insert(0, f"{index} = {i.text}")
         volatile = i.volatile or a.volatile or not a.steady
-        if a.writable and self.chance(0.5):
+        if a.writable and self.chance(0.5) and (not is_read_twice or self.facts.risky):
             lines.append("    " + self.assignment(f"{a.name}[{place}]", a.is_float))
             a.volatile = True
         lines.append(f"    {name} = {a.name}[{place}]")
@@ -357,6 +363,18 @@ class Statements(Expressions):
             lines.append(f"{number} = {name}")
             self.define(number, False, volatile, assignable=False)
         return lines
+
+    def _neighboured(self) -> list[Arg]:
+        return [a for a in self.args if a.role == "written" and a.kind in ("vec", "mat", "cube")]
+
+    def neighbour(self) -> Lines:
+        """A row some rows after or before another one, if it exists."""
+        a = self.rng.choice(self._neighboured())
+        pointer = self._pointer(a) or Num(f"{self.facts.index} % len({a.name})", False, 5)
+        row = f"{pointer.text} {self.rng.choice(['+ 1', '- 1', '+ 2', '- 3'])}"
+        guard = self.rng.choice([f"0 <= {row} < len({a.name})", f"{row} >= 0 and {row} < len({a.name})"])
+        cell = {"vec": "{}[{}]", "mat": "{}[{}, 0]", "cube": "{}[{}, 1, 0]"}[a.kind].format(a.name, row)
+        return [f"if {guard}:", "    " + self._in(self.scope.nested(), lambda: self.assignment(cell, a.is_float))]
 
     def best(self) -> Lines:
         """The place of the largest element, found in a loop."""

@@ -479,3 +479,22 @@ def test_helpers_of_a_module_are_compiled_too(tmp_path, monkeypatch):
     x = table(4)
     async_for(4, body, x)
     assert x.to_list() == [0, 2, 4, 6]
+
+
+# -- exceptions of the body --------------------------------------------------------------------------------
+
+
+def fill_up(k, x):
+    x[k % 2] += 1.0
+    if x[k % 2] > 5.0:
+        raise ValueError("too full")  # depends on what the loop has written
+
+
+@pytest.mark.parametrize("order", ["any", "sequential"])
+def test_the_line_that_raises_is_named(order):
+    x = table()
+    with pytest.raises(
+        strads.BodyError, match=r"test_errors.py:\d+: raise ValueError\(\"too full\"\)[^\n]*\n[^\n]*as before"
+    ):
+        async_for(40, fill_up, x, order=order)
+    assert not x.to_numpy().any()

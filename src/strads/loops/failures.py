@@ -6,7 +6,7 @@ from strads.engine.views.indices import INDEX_ERROR, PATTERN_CHANGED
 from strads.engine.views.keyed import NO_SUCH_KEY
 from strads.errors import AccessPatternError, BodyError, BodyIndexError, BodyKeyError
 from strads.loops.program import LoopProgram
-from strads.user_code.source_location import SourceLine, describe
+from strads.user_code.source_location import SourceLine, describe, innermost_user_line
 
 _NUMBA_INDEX_ERROR = "index is out of bounds"
 
@@ -36,4 +36,5 @@ def explain_failed_run(
         return BodyKeyError(
             f"{where}\n  a key that depends on values that the loop changes is not in its map; {changed}{hint}"
         )
+    where = innermost_user_line(error.__traceback__) or where  # Numba adds the line that raises
     return BodyError(f"{where}\n  the body raised {type(error).__name__}: {error}; {changed}")

@@ -141,7 +141,7 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
     if may_be_alone and not (spec.alone or spec.leaves_rows or bound.sums_floats):
         independent = _plan_of_own_rows(spec, whole)
     if independent is not None:
-        is_checked = not whole.program.gains_from_checks(bound)
+        is_checked = whole.program.is_proved(bound) or not whole.program.gains_from_checks(bound)
         if is_checked or spec.changes:
             # Data that vary from call to call would be checked beforehand in each; the run does it in less time.
             nothing = nothing_recorded(whole.tables, len(spec.indices))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.dispatcher import Dispatcher
+from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import IRProcessing
 
 from strads.bodies.analysis.inlining import Variable
@@ -20,6 +21,7 @@ from strads.bodies.passes.logged_before_loops import log_before_loops
 from strads.bodies.passes.powers import PowersOfConstants
 from strads.bodies.passes.read_only_rows import log_as_read
 from strads.bodies.passes.stops_and_shapes import RecordingSafety, Safety, safety_with
+from strads.bodies.passes.wrapping_integers import WrappingLowering
 from strads.engine.runtime_library import provide
 from strads.engine.views.types import INLINED
 from strads.errors import ArgumentError
@@ -118,6 +120,9 @@ def _compiler_with(passes: tuple[type[Any], ...]) -> type[CompilerBase]:
             pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
             for added in passes:
                 pipeline.add_pass_after(added, IRProcessing)
+            pipeline.passes = [
+                (WrappingLowering if step is NativeLowering else step, text) for step, text in pipeline.passes
+            ]
             pipeline.finalize()
             return [pipeline]
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launching import in_its_own_process
-from numba import njit
 from serial import refuse, run_or_refuse
 
 import strads
@@ -279,14 +278,19 @@ _OVERFLOWING = [
     long_range,
     counted_too_far,
 ]
+_WRAPPED = {long_range: -(1 << 61) % 101, counted_too_far: -13}
 
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("body", [*_OVERFLOWING, picked_from_a_tuple])
 def test_overflow_is_not_taken_to_be_impossible(body):
-    J, T, expected, plain = np.arange(40) * 12345 % 1000, np.arange(101.0), np.zeros(40), njit(body)
-    for k in range(39):
-        plain(k, J, T, expected)
+    J, T, expected = np.arange(40) * 12345 % 1000, np.arange(101.0), np.zeros(40)
+    with np.errstate(over="ignore"):
+        for k in range(39):
+            if body in _WRAPPED:  # Python's own integers do not overflow
+                expected[k] = T[_WRAPPED[body]]
+            else:
+                body(np.int64(k), J, T, expected)
     for order in ("sequential", "any"):
         x = strads.dvector(np.zeros(40))
         strads.async_for(39, body, strads.dvector(J), strads.dvector(T), x, order=order)

@@ -152,10 +152,10 @@ def test_an_index_that_only_another_rounding_takes_out_of_range():
 
 def test_the_plan_holds_until_what_chooses_rows_changes():
     x, centres, tables = dvector(points()), dvector(centres_of()), sums_and_counts()
-    async_for(TASKS, nearest, x, centres, *tables)
-    assert async_for(TASKS, nearest, x, centres, *tables).reconnaissance_seconds == 0
+    async_for(TASKS, nearest, x, centres, *tables, strategy="rotation")
+    assert async_for(TASKS, nearest, x, centres, *tables, strategy="rotation").reconnaissance_seconds == 0
     centres[:] = centres_of(3)
-    stats = async_for(TASKS, nearest, x, centres, *tables, record_order=True)
+    stats = async_for(TASKS, nearest, x, centres, *tables, strategy="rotation", record_order=True)
     assert is_guarded(stats)
     wanted = in_order(nearest, x.to_numpy(), centres_of(3), *empty(nearest), order=stats.order)
     before = in_order(nearest, x.to_numpy(), centres_of(), *empty(nearest))

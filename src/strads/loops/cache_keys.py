@@ -27,6 +27,12 @@ def _number_of(thing: dvector | HashIndex) -> int:
     return _numbers.setdefault(thing, next(_next_number))
 
 
+def identity_key(argument: Any) -> int | None:
+    """Return a key of a table that no other table has; None for other arguments."""
+    table = table_of(argument)
+    return None if table is None else _number_of(table)
+
+
 def kind_key(argument: Any) -> Any:
     """Return a key of what an argument is, apart from its content."""
     table, keyed = table_of(argument), map_of(argument)
@@ -43,6 +49,15 @@ def kind_key(argument: Any) -> Any:
         return type(argument), typeof(argument)
     except Exception:  # binding will report the error
         return type(argument)
+
+
+def form_key(argument: Any) -> Any:
+    """Return a key of what an argument is that other tables or arrays share, whatever their size."""
+    table = table_of(argument)
+    if table is None and not isinstance(argument, np.ndarray):
+        return kind_key(argument)
+    values = argument if table is None else table
+    return type(argument), values.dtype, len(values.shape)
 
 
 def content_key(argument: Any) -> Hashable:

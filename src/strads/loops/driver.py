@@ -24,14 +24,14 @@ from strads.dds.arguments import keep_limits, map_of, mark_written, overlaps, ta
 from strads.engine.plans.executor import zero_totals
 from strads.errors import AccessPatternError, BodyIndexError, BodyKeyError, NodeFailure
 from strads.loops.argument_kinds import check_call
-from strads.loops.cache_keys import content_key, kind_key
+from strads.loops.cache_keys import content_key, form_key, identity_key, kind_key
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
 from strads.loops.on_nodes.first_look import LEFT_ROWS
 from strads.loops.on_nodes.minibatches import SyncResult
 from strads.loops.on_nodes.preparation import prepare
-from strads.loops.on_nodes.recording_decision import TOO_EARLY
+from strads.loops.on_nodes.recording_decision import CHANGING, TOO_EARLY
 from strads.loops.on_nodes.recovery import recover
 from strads.loops.on_nodes.specs import LoopFacts, LoopOptions, LoopSpec, NodeResult, SumRef, TableRef
 from strads.loops.statistics import LoopStatistics
@@ -41,6 +41,7 @@ from strads.user_code.sent_functions import sent_to
 
 _MAX_KEPT = 8
 _MAX_OF_SCALARS = 3  # of these, loops that only need other scalars
+_MANY, _MAX_FORMS = 2, 256  # new calls of a loop in a row; loops of which they are counted
 
 
 class _Failed(Flag):
@@ -67,7 +68,6 @@ class _KeptLoop:
     deal: Deal  # how rows are dealt to blocks
     stays: str = LEFT_ROWS  # why it stays in sequence, once tasks have left their rows or would have
     users: int = 0  # running calls: until they end the loop keeps its memory and its place on the nodes
-    calls: int = 1  # that it has served, including the running ones
 
     def serves(self, call: "_Call") -> bool:
         """Whether the plan is valid for a call."""
@@ -110,8 +110,22 @@ class _KeptLoop:
         return np.array_equal(table.bounds, self.facts.placed[position])  # type: ignore[arg-type]
 
 
+@dataclass
+class _NewCalls:
+    """Calls of a loop in a row that had other indices or tables than all kept ones, as if each gets a minibatch.
+
+    Each writes one of the tables that the one before wrote: a program that is run again, with tables of its own, must
+    give the same result again.
+    """
+
+    count: int = 0
+    written: frozenset[Hashable] = frozenset()  # keys of the tables that the last of them wrote
+    in_sequence: bool = False  # whether the last of them ran as one job for want of a plan that pays
+
+
 # Most recently used last. Several threads may call loops: the lock is held while the list or its users change.
 _kept: list[_KeptLoop] = []
+_new: dict[Hashable, _NewCalls] = {}  # by `_Call.form`; most recently used last
 _keeping = threading.RLock()  # tables may be collected, and drop their loops, at any time on any thread
 
 
@@ -130,8 +144,9 @@ class _Call:
 
     def __post_init__(self) -> None:
         self.overlaps = overlaps(self.arguments)
-        kinds = tuple(map(kind_key, self.arguments))
-        self.key = fingerprint(self.body), self.options, kinds, self.overlaps
+        body = fingerprint(self.body)
+        self.key = body, self.options, tuple(map(kind_key, self.arguments)), self.overlaps
+        self.form = body, self.options, tuple(map(form_key, self.arguments))
         self.deal = _deal_of(self.arguments)
         self._digests: dict[int, Hashable] = {}
 
@@ -252,7 +267,7 @@ def _find(call: _Call) -> _KeptLoop | None:
                     _kept.remove(kept)
                     _kept.append(kept)
                     kept.users += 1
-                    kept.calls += 1
+                    _new.pop(call.form, None)
                     return kept
     return None
 
@@ -261,16 +276,18 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     """Prepare a loop; returns it marked as in use."""
     cluster, arguments = call.cluster, call.arguments
     outdated, is_kept = _retire_outdated(call)
-    changes, in_sequence = call.remembers and outdated is None and _has_new_indices(call), False
-    samples_rows, stays = False, LEFT_ROWS
+    is_new = call.remembers and outdated is None and not failed
+    earlier = _new_calls(call) if is_new else _NewCalls()
+    changes = earlier.count >= _MANY  # again a plan would serve one call only
+    samples_rows, stays, alone = False, LEFT_ROWS, CHANGING.reason if changes and earlier.in_sequence else ""
     if outdated is not None and call.remembers:
         # A loop that has run in sequence continues to do so. Only once its rows have been the same in two calls is
         # reconnaissance worthwhile.
         changes = outdated.contents != call.contents(outdated.facts.deciding)
-        in_sequence = outdated.facts.stays_in_sequence and call.options.strategy == "auto"
+        if outdated.facts.stays_in_sequence and call.options.strategy == "auto":
+            alone = "its rows have changed, and it already ran in sequence before"
         samples_rows, stays = outdated.facts.samples_rows_next, outdated.stays
     leaves_rows = _Failed.LEFT_ROWS in failed and _runs_alone(call)
-    alone = "its rows have changed, and it already ran in sequence before" if in_sequence else ""
     spec = LoopSpec(
         cluster.new_name(),
         sent_to(cluster, call.body, compiled=True),
@@ -281,7 +298,7 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
         alone=stays if leaves_rows else alone,
         in_order_of_sums=_Failed.ROUNDED in failed,
         leaves_rows=leaves_rows,
-        is_first=call.remembers and outdated is None and not failed,
+        is_first=is_new,
         samples_rows=samples_rows,
         changes=changes,
         deal=call.deal,
@@ -295,6 +312,11 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
             raise
         replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY.reason, leaves_rows=True), references)
     facts = next(facts for facts in replies if facts is not None)
+    if is_new:
+        earlier.count += 1
+        earlier.written = frozenset(identity_key(arguments[position]) for position in facts.written)
+        takes_any = facts.stays_in_sequence or facts.takes_any_contents
+        earlier.in_sequence = facts.plan.strategy == "sequential" and takes_any and call.options.strategy == "auto"
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
     found = facts, call.contents(facts.deciding), failed, changes, call.deal
     kept = _KeptLoop(cluster, spec.name, call.key, call.indices, tables, *found, stays=stays, users=1)
@@ -305,10 +327,16 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     return kept
 
 
-def _has_new_indices(call: _Call) -> bool:
-    """Whether every call of a loop so far had indices of its own, so that a plan would again serve one call only."""
-    others = [kept for kept in _kept.copy() if kept.key == call.key]
-    return len(others) > 1 and all(kept.calls == 1 for kept in others)
+def _new_calls(call: _Call) -> _NewCalls:
+    """Return what is known of the calls before this one that had other indices or tables than all kept loops."""
+    with _keeping:
+        found = _new.pop(call.form, None)
+        if found is None or found.written.isdisjoint(map(identity_key, call.arguments)):
+            found = _NewCalls()
+        _new[call.form] = found
+        if len(_new) > _MAX_FORMS:
+            del _new[next(iter(_new))]
+    return found
 
 
 def _runs_alone(call: _Call) -> bool:

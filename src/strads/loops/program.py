@@ -30,6 +30,7 @@ from strads.loops.recorder import CHUNK, Recorder
 
 _programs: dict[tuple[Any, ...], "LoopProgram"] = {}
 _MAX_PROGRAMS = 64
+_COPIED_AT_ONCE = 1 << 20  # bytes, in less than 0.1 ms
 _LONG_ROW = 64  # bytes: working on such a row takes longer than checking its index
 _FEW = 8  # numbers that are not worth vectorizing a sum
 _LINE = 64  # bytes: copying as many is negligible beside a task
@@ -429,8 +430,8 @@ class LoopProgram:
         return not self.part_checks(bound, Checking.ALL) and are_long and self.writes_little(bound, tasks)
 
     def writes_little(self, bound: BoundArguments, tasks: int) -> bool:
-        """Whether a copy of the written tables is negligible beside the tasks."""
-        return self.written_bytes(bound) <= _LINE * tasks
+        """Whether a copy of the written tables is negligible beside the tasks, or beside any call."""
+        return self.written_bytes(bound) <= max(_LINE * tasks, _COPIED_AT_ONCE)
 
     def written_bytes(self, bound: BoundArguments) -> int:
         """Size of the tables that the loop writes."""

@@ -102,10 +102,11 @@ class Reconnaissance:
 
         With ghosts, tasks copy nothing.
         """
-        log = self._probe(range(min(len(self.indices), _PROBE)))[0]
-        tasks = max(len(log.counts), 1)
+        logs = self._probe(*some_tasks(len(self.indices)))
+        tasks = max(sum(len(log.counts) for log in logs), 1)
         row_bytes = np.array([table.row_bytes * self.recorder.scratch for table in self.tables], np.int64)
-        return len(log.rows) / tasks, row_bytes[log.tags >> 1].sum() / tasks
+        copied = sum(row_bytes[log.tags >> 1].sum() for log in logs)
+        return sum(len(log.rows) for log in logs) / tasks, copied / tasks
 
     def sample(self) -> AccessRecords:
         """Record a sample of tasks from the whole loop."""

@@ -129,10 +129,10 @@ def _partly_overlapping(problem: Problem) -> float:
 def records_outweigh(some: AccessRecords, tasks: int, times: float) -> bool:
     """Whether the records of so many tasks would take more than some `times` the memory of their tables.
 
-    Judged by a sample of the tasks, each of which touches many rows: then tasks are few, and rarely independent.
+    Judged by a sample of the tasks, most of which touch many rows: then tasks are few, and rarely independent.
     """
     part = as_sparse(some)
-    if part.tasks == 0 or np.diff(part.offsets).min() <= HEAVY:
+    if part.tasks == 0 or np.median(np.diff(part.offsets)) <= HEAVY:
         return False
     size = sum(table.rows * table.row_bytes for table in part.tables)
     return len(part.rows) / part.tasks * tasks * RECORD > max(times * size, FEW_BYTES)

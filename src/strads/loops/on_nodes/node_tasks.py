@@ -28,7 +28,6 @@ from strads.schedule.records.hot_rows import hot_row
 _MAX_COPIED = 4096  # bytes of rows that a task may copy
 _MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
 _EXPENSIVE_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more bytes, in all so many times the tables
-_LONG_ROW = 64  # bytes: working on such a row takes longer than recording it
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,8 +239,8 @@ class NodeTasks:
     def should_check_in_run(self, tasks: int, *, changes: bool) -> bool:
         """Whether a loop that runs in sequence should check every index in the run rather than all of them beforehand.
 
-        Checks keep the compiler from vectorizing loops, but reconnaissance takes about as long as a run or, if tasks
-        copy rows, much longer. It is short compared with the run if rows are not short and need not be copied.
+        Checks keep the compiler from vectorizing loops, and such a run keeps a copy of what it writes; reconnaissance
+        takes about as long as a run or, if tasks copy rows, much longer.
 
         Parameters
         ----------
@@ -258,12 +257,13 @@ class NodeTasks:
             return True
         if accesses > _MANY_ACCESSES and program.checks_are_cheap(bound, tasks):
             return True
-        row_bytes = [table.row_bytes for table in self.tables]
-        is_cheap = not program.part_checks(bound, Checking.ALL) or min(row_bytes, default=0) < _LONG_ROW
-        has_copies = run.recorder.scratch
-        if has_copies and program.same_bits_with_checks(bound) and program.written_bytes(bound) <= accesses * tasks:
+        if (
+            run.recorder.scratch
+            and program.same_bits_with_checks(bound)
+            and program.written_bytes(bound) <= accesses * tasks
+        ):
             return True  # the copy of what is written, which such a run keeps, is negligible beside the tasks
-        return copied > _MAX_COPIED or (changes and (has_copies or is_cheap))
+        return copied > _MAX_COPIED or (changes and program.writes_little(bound, tasks))
 
     def copies_too_much(self) -> str | None:
         """Explain why tasks would copy rows much longer than what they work on; None if they do not, or if one fails.

@@ -87,9 +87,12 @@ def _of_part(owned: Ownership, plan: Plan, part: NodePlan) -> Ownership:
 def executable_plan(spec: LoopSpec, part: NodePlan, owned: Ownership | None) -> ExecutablePlan:
     """Return a node's part of a plan as its workers need it."""
     indices = spec.indices
-    if not indices.is_range or not (part.in_loop_order or _is_counting(part.tasks)):
-        return ExecutablePlan(part.plan, indices.at(part.tasks), owned)
-    return ExecutablePlan(part.plan, None if indices.is_counting else (indices.start, indices.step), owned)
+    if indices.is_range and (part.in_loop_order or _is_counting(part.tasks)):
+        return ExecutablePlan(part.plan, None if indices.is_counting else (indices.start, indices.step), owned)
+    of_tasks = (
+        indices.values if len(part.tasks) == len(indices) and _is_counting(part.tasks) else indices.at(part.tasks)
+    )
+    return ExecutablePlan(part.plan, of_tasks, owned)
 
 
 def _is_counting(tasks: NDArray[np.integer]) -> bool:

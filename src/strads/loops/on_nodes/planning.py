@@ -40,7 +40,7 @@ def _plan(
     tasks, options, alone = decision.tasks, spec.options, decision.alone
     threads = tasks.node.size * tasks.team.size
     loop = loop_of(spec, tasks, in_order=decision.keeps_order or options.order == "sequential")
-    alone = alone or unplanned(spec, sample(records), loop, checks_in_run=decision.checks_in_run)  # as on one node
+    alone = alone or unplanned(spec, sample(records), loop, serves_one_call=decision.serves_one_call)  # as on one node
     plan = decision.plan or build_plan(
         records,
         loop,

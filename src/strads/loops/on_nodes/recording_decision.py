@@ -82,8 +82,8 @@ class RecordingDecision:
         Whether tasks read elements that earlier ones wrote.
     rejected, loop_sample
         Why no strategy would do, if it was tried on a part of the loop; what such parts showed.
-    checks_in_run
-        Whether rows change from call to call, and the run of one job could check all indices.
+    serves_one_call
+        Whether a plan would serve one call only, as rows change from call to call, and the time of a task is known.
     """
 
     tasks: NodeTasks
@@ -97,7 +97,7 @@ class RecordingDecision:
     keeps_order: bool = False
     rejected: dict[str, str] = field(default_factory=dict)
     loop_sample: LoopSample | None = None
-    checks_in_run: bool = False
+    serves_one_call: bool = False
 
 
 def decide_recording(spec: LoopSpec, whole: NodeTasks) -> RecordingDecision:
@@ -142,7 +142,7 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
         independent = _plan_of_own_rows(spec, whole)
     if independent is not None:
         is_checked = whole.program.is_proved(bound) or not whole.program.gains_from_checks(bound)
-        if is_checked or spec.changes:
+        if is_checked or (spec.changes and whole.program.writes_little(bound, len(spec.indices))):
             # Data that vary from call to call would be checked beforehand in each; the run does it in less time.
             nothing = nothing_recorded(whole.tables, len(spec.indices))
             return RecordingDecision(whole, {}, nothing, None, independent, checks_all=not is_checked)
@@ -151,7 +151,8 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
     share = _share(whole)
     whole.replicate_read_tables()
     tasks = whole.part(range(share[node.rank], share[node.rank + 1]))
-    alone = SequentialReason(spec.alone) if spec.alone else _put_off(spec, tasks.program)
+    given = CHANGING if spec.alone == CHANGING.reason else SequentialReason(spec.alone)
+    alone = given if spec.alone else _put_off(spec, tasks.program)
     if spec.leaves_rows or (alone and not spec.alone):  # on a cluster, one node gets all rows
         nothing = nothing_recorded(tasks.tables, len(tasks.indices))
         return RecordingDecision(tasks, {}, nothing, alone, checks_all=True)
@@ -193,11 +194,9 @@ def _decide_by_samples(
     one_thread = is_single and in_order
     alone = alone or (ONE_THREAD if one_thread and program.same_bits_with_checks(bound) else None)
     loop = loop_of(spec, tasks, in_order=in_order)
-    checks_in_run = spec.changes and (
-        not program.gains_from_checks(bound) or tasks.should_check_in_run(len(spec.indices), changes=True)
-    )
+    serves_one_call = spec.changes and not (loop.computes and _may_gain_much(spec, tasks))
     if may_be_alone and not alone:
-        alone = _reason_in_sample(spec, tasks, loop, checks_in_run=checks_in_run)
+        alone = _reason_in_sample(spec, tasks, loop, serves_one_call=serves_one_call)
     loop_sample, rejected = None, dict[str, str]()
     middle = tasks.record_middle() if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
@@ -223,7 +222,7 @@ def _decide_by_samples(
         alone = _outweighed(spec, tasks)
     memory = _room_for_copies(spec, tasks)
     known = partial(
-        RecordingDecision, tasks, memory, rejected=rejected, loop_sample=loop_sample, checks_in_run=checks_in_run
+        RecordingDecision, tasks, memory, rejected=rejected, loop_sample=loop_sample, serves_one_call=serves_one_call
     )
     if may_be_alone:
         alone, checks_all, follows_contents = _check_in_run(spec, tasks, alone, one_thread=one_thread)
@@ -236,7 +235,9 @@ def _decide_by_samples(
     return _recorded(tasks, known, alone, room, keep=keep, may_be_alone=may_be_alone, is_trial=is_trial)
 
 
-def _reason_in_sample(spec: LoopSpec, tasks: NodeTasks, loop: Loop, *, checks_in_run: bool) -> SequentialReason | None:
+def _reason_in_sample(
+    spec: LoopSpec, tasks: NodeTasks, loop: Loop, *, serves_one_call: bool
+) -> SequentialReason | None:
     """Return why a loop makes no plan in this call, if a sample of its tasks shows that.
 
     The planner detects crowded rows and chains itself: detecting them here saves the records.
@@ -244,7 +245,7 @@ def _reason_in_sample(spec: LoopSpec, tasks: NodeTasks, loop: Loop, *, checks_in
     reason = tasks.copies_too_much()
     some = None if reason else tasks.sample()
     reason = reason or tasks.find_hot_row(some)
-    return SequentialReason(reason) if reason else unplanned(spec, some, loop, checks_in_run=checks_in_run)
+    return SequentialReason(reason) if reason else unplanned(spec, some, loop, serves_one_call=serves_one_call)
 
 
 def _check_in_run(
@@ -317,16 +318,26 @@ def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> SequentialReason | None:
     return SequentialReason("records of its many accesses would take much more memory and time than the loop itself")
 
 
+def _may_gain_much(spec: LoopSpec, tasks: NodeTasks) -> bool:
+    """Whether a plan that serves one call only costs little beside a loop of which the time of a task is not known.
+
+    It takes milliseconds for a short loop; and the indices of others may be checked beforehand in any case.
+    """
+    program, bound, count = tasks.program, tasks.bound, len(spec.indices)
+    return count < SHORT or (program.gains_from_checks(bound) and not tasks.should_check_in_run(count, changes=True))
+
+
 def unplanned(
-    spec: LoopSpec, some: AccessRecords | None, loop: Loop, *, checks_in_run: bool
+    spec: LoopSpec, some: AccessRecords | None, loop: Loop, *, serves_one_call: bool
 ) -> SequentialReason | None:
     """Return why this call makes no plan, if one would take too long, given the records of a sample of the tasks."""
-    if some is None or spec.options.strategy != "auto" or loop.tasks < SHORT or not (checks_in_run or spec.is_first):
+    may_be_put_off = spec.is_first and loop.tasks >= SHORT
+    if some is None or spec.options.strategy != "auto" or not (serves_one_call or may_be_put_off):
         return None
     cost = PlanningCost.of(some, loop)
-    if checks_in_run and cost.exceeds_one_call:
+    if serves_one_call and cost.exceeds_one_call:
         return CHANGING
-    return FIRST_CALL if spec.is_first and cost.exceeds_first_call else None
+    return FIRST_CALL if may_be_put_off and cost.exceeds_first_call else None
 
 
 def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:

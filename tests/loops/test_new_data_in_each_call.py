@@ -1,0 +1,106 @@
+"""Loops that get other tables or indices in each call, as minibatches do: a plan would serve one call only."""
+
+from math import exp
+
+import numpy as np
+import pytest
+from tests.loops.serial import refuse, run_or_refuse
+
+import strads
+
+ROWS, TASKS = 20_000, 2_000
+
+
+def attract(k, left, right, W, C, rate):
+    i, j = left[k], right[k]
+    for f in range(W.shape[1]):
+        step = rate * (C[j, f] - W[i, f])
+        W[i, f] += step
+        C[j, f] -= step
+
+
+def spread(k, frontier, neighbours, level):
+    for n in range(2):
+        v = neighbours[frontier[k]] + n
+        if level[v] < 0:
+            level[v] = k
+
+
+def attract_slowly(k, left, right, W, C, rate):
+    total = 0.0
+    for n in range(1000):
+        total += exp(-n * rate)
+    W[left[k], 0] += total
+    C[right[k], 0] -= total
+
+
+class Minibatches:
+    """The arguments of calls with other pairs, in tables of their own, and common weights."""
+
+    def __init__(self, seed=0):
+        self.rng = np.random.default_rng(seed)
+        self.weights = [strads.dvector(self.rng.random((ROWS, 3))) for _ in range(2)]
+
+    def next(self):
+        left, right = (strads.dvector(self.rng.integers(0, ROWS, TASKS)) for _ in range(2))
+        return left, right, *self.weights, 0.1
+
+
+def strategies(calls):
+    return [strads.async_for(TASKS, *call).strategy for call in calls]
+
+
+def test_minibatches_in_tables_of_their_own():
+    batches = Minibatches()
+    for _ in range(6):
+        assert run_or_refuse(TASKS, attract, *batches.next()) is None
+    found = strategies([(attract, *batches.next()) for _ in range(2)])
+    assert found == ["sequential"] * 2
+
+
+def test_minibatches_of_indices():
+    batches = Minibatches()
+    arguments = batches.next()
+    for _ in range(6):
+        assert run_or_refuse(batches.rng.permutation(TASKS)[:1000], attract, *arguments) is None
+    assert strads.async_for(batches.rng.permutation(TASKS)[:1000], attract, *arguments).strategy == "sequential"
+
+
+def test_a_loop_that_computes_is_planned_in_each_call():
+    batches = Minibatches()
+    assert "sequential" not in strategies([(attract_slowly, *batches.next()) for _ in range(5)])
+
+
+def test_a_program_that_is_run_again_gives_the_same_result():
+    def program():
+        statistics = strads.async_for(TASKS, attract, *Minibatches().next(), record_order=True)
+        return statistics.order.tolist()
+
+    assert program() == program() == program() == program()
+
+
+def test_plans_return_with_the_data():
+    batches = Minibatches()
+    assert strategies([(attract, *batches.next()) for _ in range(4)])[2:] == ["sequential"] * 2
+    arguments = batches.next()
+    assert strategies([(attract, *arguments) for _ in range(3)])[1:] == ["rotation"] * 2
+
+
+@pytest.mark.parametrize("order", ["any", "sequential"])
+def test_frontiers_on_a_large_table(order):
+    rng = np.random.default_rng(0)
+    neighbours, level = strads.dvector(rng.integers(0, ROWS - 1, ROWS)), strads.dvector.full(ROWS, -1, "i4")
+    for size in (300, 20, 1, 500, 70, 0, 40):
+        frontier = strads.dvector(rng.integers(0, ROWS, size))
+        assert run_or_refuse(size, spread, frontier, neighbours, level, order=order) is None
+        neighbours[3] = ROWS - 1
+        refuse(
+            strads.BodyIndexError,
+            size + 1,
+            spread,
+            strads.dvector(np.full(size + 1, 3)),
+            neighbours,
+            level,
+            order=order,
+        )
+        neighbours[3] = 0

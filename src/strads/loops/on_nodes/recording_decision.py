@@ -321,10 +321,11 @@ def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> SequentialReason | None:
 def _may_gain_much(spec: LoopSpec, tasks: NodeTasks) -> bool:
     """Whether a plan that serves one call only costs little beside a loop of which the time of a task is not known.
 
-    It takes milliseconds for a short loop; and the indices of others may be checked beforehand in any case.
+    It takes milliseconds for a short loop; and the indices of others may be checked beforehand in any case. All nodes
+    come to the same answer.
     """
     program, bound, count = tasks.program, tasks.bound, len(spec.indices)
-    return count < SHORT or (program.gains_from_checks(bound) and not tasks.should_check_in_run(count, changes=True))
+    return count < SHORT or (program.gains_from_checks(bound) and not program.writes_little(bound, count))
 
 
 def unplanned(

@@ -41,8 +41,8 @@ class Minibatches:
         self.rng = np.random.default_rng(seed)
         self.weights = [strads.dvector(self.rng.random((ROWS, 3))) for _ in range(2)]
 
-    def next(self):
-        left, right = (strads.dvector(self.rng.integers(0, ROWS, TASKS)) for _ in range(2))
+    def next(self, tasks=TASKS):
+        left, right = (strads.dvector(self.rng.integers(0, ROWS, tasks)) for _ in range(2))
         return left, right, *self.weights, 0.1
 
 
@@ -69,6 +69,13 @@ def test_minibatches_of_indices():
 def test_a_loop_that_computes_is_planned_in_each_call():
     batches = Minibatches()
     assert "sequential" not in strategies([(attract_slowly, *batches.next()) for _ in range(5)])
+
+
+def test_short_calls_say_nothing_about_long_ones():
+    batches = Minibatches()
+    for tasks in (5, 3, 4, 1):
+        strads.async_for(tasks, attract_slowly, *batches.next(tasks))
+    assert strategies([(attract_slowly, *batches.next())]) != ["sequential"]
 
 
 def test_a_program_that_is_run_again_gives_the_same_result():

@@ -315,8 +315,7 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     if is_new:
         earlier.count += 1
         earlier.written = frozenset(identity_key(arguments[position]) for position in facts.written)
-        takes_any = facts.stays_in_sequence or facts.takes_any_contents
-        earlier.in_sequence = facts.plan.strategy == "sequential" and takes_any and call.options.strategy == "auto"
+        earlier.in_sequence = facts.serves_one_call
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
     found = facts, call.contents(facts.deciding), failed, changes, call.deal
     kept = _KeptLoop(cluster, spec.name, call.key, call.indices, tables, *found, stays=stays, users=1)

@@ -132,6 +132,7 @@ def _prepare(
             planning_is_deferred=alone in (FIRST_CALL, BEFORE_SAMPLING, SAMPLING_CALL)
             or (alone == CHANGING and not decision.checks_all),
             stays_in_sequence=plan.strategy == "sequential" and (alone is None or alone.lasts),
+            serves_one_call=alone == CHANGING,
             has_hot_row_besides_counters=has_hot_row_besides_counters,
             compile_seconds=compile_seconds,
             reconnaissance_seconds=max(recorded - start.time - compile_seconds, 0.0),

@@ -106,6 +106,8 @@ class LoopFacts:
         still being found out. The next call prepares the loop again.
     stays_in_sequence
         Whether one job runs the loop whatever the number of threads: then it does so when its rows change.
+    serves_one_call
+        Whether one job runs the loop as a plan would serve one call only.
     has_hot_row_besides_counters
         On several nodes: whether most tasks touch one and the same row of a table that is not a counter.
     compile_seconds, reconnaissance_seconds, planning_seconds
@@ -124,6 +126,7 @@ class LoopFacts:
     samples_rows_next: bool
     planning_is_deferred: bool
     stays_in_sequence: bool
+    serves_one_call: bool
     has_hot_row_besides_counters: bool
     compile_seconds: float
     reconnaissance_seconds: float

@@ -78,6 +78,7 @@ BODIES = [before_the_end, before_the_end_of_all, after_the_first, differences, t
 BODIES += [through_helpers, through_an_array]
 
 
+@pytest.mark.few(5)
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @pytest.mark.parametrize("order", ["any", "sequential"])
 @pytest.mark.parametrize("body", BODIES)

@@ -32,6 +32,11 @@ def differences(k, A, x):
         x[d] += A[k - 1]
 
 
+def sums_of_positive_numbers(k, A, x):
+    if A[k] > 0 and A[k - 1] > 0:
+        x[A[k] + A[k - 1]] += 1
+
+
 def twice(k, A, x):
     x[2 * A[k]] += 1
     x[A[k]] += 2
@@ -74,7 +79,16 @@ def moved(k, A, x):
         x[i] += 1
 
 
-BODIES = [before_the_end, before_the_end_of_all, after_the_first, differences, twice, halves, left_over]
+BODIES = [
+    before_the_end,
+    before_the_end_of_all,
+    after_the_first,
+    differences,
+    twice,
+    halves,
+    left_over,
+    sums_of_positive_numbers,
+]
 BODIES += [through_helpers, through_an_array]
 
 

@@ -53,6 +53,8 @@ class Arg:
 def fields(arg: Arg) -> list[tuple[Any, ...]]:
     """The dtype of its records, whose floats are those of the other tables."""
     layout = STATE if arg.role == "written" else DATUM
+    if arg.role == "written" and arg.points_too:
+        layout = [*DATUM[:2], *STATE]  # programs write the others only
     return [(name, arg.dtype if kind == "F" else kind, *shape) for name, kind, *shape in layout]
 
 
@@ -268,9 +270,9 @@ def state_of_model(arg: Arg, table: Any) -> Any:
 
 
 def contents_like(array: np.ndarray, rng: Random) -> None:
-    """Other random values in place."""
+    """Other random values in place, except for row numbers, which programs never write."""
     if array.dtype.names is not None:
-        for name in array.dtype.names:
+        for name in [name for name in array.dtype.names if name not in ("a", "b")]:
             contents_like(array[name], rng)
         return
     scale = 4 if array.dtype.kind == "f" else 1

@@ -336,7 +336,7 @@ class Expressions:
         if table.size == "tasks" and not table.is_map and not self.in_helper:
             options += [self.facts.index] * 3
         for a in self.args:
-            if table.name not in (a.points, a.points_too) or a.role == "written":
+            if table.name not in (a.points, a.points_too):
                 continue
             if a.kind in ("int", "tuple"):
                 options.append(a.name if a.kind == "int" else f"{a.name}[{rng.choice([0, 1, 2, -1])}]")
@@ -349,7 +349,7 @@ class Expressions:
         if table.name == self.facts.own_row[0] and not self.in_helper:
             options += [self.facts.own_row[1]] * 6
         for r in self.scope.records:
-            if r.arg.role != "written" and table.name in (r.arg.points, r.arg.points_too) and not r.volatile:
+            if table.name in (r.arg.points, r.arg.points_too) and r.volatile == (r.arg.role == "written"):
                 options += [f"{r.name}.{'a' if r.arg.points == table.name else 'b'}"] * 5
         for a in self.scope.arrays:
             if a.origin == f"->{table.name}" and a.dimensions == 1:

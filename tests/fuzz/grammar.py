@@ -173,7 +173,8 @@ def _arguments(rng: Random) -> list[Arg]:
             target, other = other, target
         too = other.name if kind == "rec" else ""
         points = "" if kind == "rec" and target.is_map else target.name
-        args.append(Arg("pqrtu"[number], kind, dtype, "read", rng.choice(["tasks", "tasks", "small"]), points, too))
+        role = "written" if kind == "rec" and rng.random() < 0.5 else "read"
+        args.append(Arg("pqrtu"[number], kind, dtype, role, rng.choice(["tasks", "tasks", "small"]), points, too))
     if rng.random() < 0.25:
         target = rng.choice([t for t in targets if not t.is_map] or [Arg("", "vec")]).name
         args.append(Arg("J", "items", rng.choice(["i8", "i4"]), "read", "small", target))

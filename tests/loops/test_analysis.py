@@ -299,6 +299,7 @@ BASE = {
     "written": {1},
     "aligned": {0},
     "deciding": set(),
+    "deciding_columns": set(),
     "volatile": set(),
     "unproved_tables": set(),
     "volatile_parts": False,
@@ -331,7 +332,7 @@ UNSEEN_PARTS = {"volatile_parts": True, "is_certain": False}
         (
             record_store,
             (RECORDS, VALUES),
-            {"written": {0}, "aligned": set(), "unproved_tables": {1}, "is_certain": False},
+            {"written": {0}, "aligned": set(), "deciding_columns": {0}},
         ),
         (whole_array, (VALUES, VALUES), {"aligned": set()}),
         (iterated, (VALUES, VALUES), {"aligned": set()}),
@@ -352,8 +353,8 @@ UNSEEN_PARTS = {"volatile_parts": True, "is_certain": False}
         (read_by_values, (VALUES, VALUES), UNSEEN_READS),
         (read_in_branch, (VALUES, VALUES), UNSEEN_READS | {"reads_count_as_writes": {1}}),
         (part_by_values, (ROWS, ROWS), UNSEEN_PARTS),
-        (part_in_branch, (ROWS, ROWS), {}),  # it fits rows of six elements
-        (part_in_branch_and_before, (ROWS, ROWS), {}),
+        (part_in_branch, (ROWS, ROWS), {"deciding": {0}, "deciding_columns": {1}}),
+        (part_in_branch_and_before, (ROWS, ROWS), {"deciding_columns": {1}}),
         (
             part_of_another_row_in_branch,
             (RAGGED, VALUES),

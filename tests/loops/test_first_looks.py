@@ -30,8 +30,8 @@ def union(k, edges, parent):
 
 def by_owner(k, who, people, sums):
     i = who[k]
-    people[i, 1] += 1
-    sums[people[i, 0]] += k  # of a table that the loop writes, though never in this column
+    people[i, 1 + 0 * k] += 1
+    sums[people[i, 0]] += k  # of a table that the loop writes, though never in this column, which the analysis misses
 
 
 def problem(body):
@@ -67,7 +67,7 @@ def test_a_plan_is_only_made_if_tasks_keep_to_their_rows(runtime, body):
 
 def count_of_all(k, who, people, sums):
     sums[0] += 1
-    people[who[k] % people[0, 1], 0] += 1
+    people[who[k] % people[0, 1], 0 * k] += 1
 
 
 def long_tasks(k, edges, parent):
@@ -157,7 +157,7 @@ def test_a_look_that_is_interrupted_after_the_run_undoes_it(monkeypatch):
 
     def counted(k, who, people, sums, count):
         i = who[k]
-        people[i, 1] += 1
+        people[i, 1 + 0 * k] += 1
         sums[people[i, 0]] += k
         count.add(1)
 

@@ -397,14 +397,14 @@ def scattered(k, places, x):
 def test_a_plan_that_would_take_many_calls_is_made_nowhere(runtime, monkeypatch):
     monkeypatch.setattr(loop_sample, "TOO_MANY_CALLS", 5)
     places, start = np.random.default_rng(0).integers(0, 50_000, (270_000, 8)), np.arange(50_000.0)
-    x = strads.dvector(start)
-    stats = [strads.async_for(len(places), scattered, strads.dvector(places), x) for _ in range(2)][-1]
+    x, table = strads.dvector(start), strads.dvector(places)
+    stats = [strads.async_for(len(places), scattered, table, x) for _ in range(2)][-1]
     assert stats.strategy == "sequential"
     assert "calls or more" in stats.plan.explain()
     with strads.init(nodes=1, threads=2):
-        alone = strads.dvector(start)
+        alone, table = strads.dvector(start), strads.dvector(places)
         for _ in range(2):
-            strads.async_for(len(places), scattered, strads.dvector(places), alone)
+            strads.async_for(len(places), scattered, table, alone)
         np.testing.assert_array_equal(x.to_numpy(), alone.to_numpy())
 
 

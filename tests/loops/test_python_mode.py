@@ -241,7 +241,7 @@ def test_writes_to_read_only_tables_are_refused():
     for body, shape in [(write_element, (2,)), (write_row, (2, 3))]:
         source, target = strads.dvector.full(shape, 1.0), strads.dvector.zeros(shape)
         bound = bind_arguments(body, (source, target))
-        nothing = ArgumentRoles((), {}, frozenset(), {}, (), {}, frozenset(), frozenset())
+        nothing = ArgumentRoles((), {}, frozenset(), {}, (), {}, frozenset(), frozenset(), frozenset())
         records = UniformRecords((), (), (), np.zeros((2, 0), np.int32))  # as if nothing were written
         plan = build_plan(records, threads=1)
         with pytest.raises(strads.AccessPatternError, match=r"(?s)test_python_mode.*task 0.*read-only"):

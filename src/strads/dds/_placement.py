@@ -1,6 +1,7 @@
 """Where the content of a table is: at the driver, on the nodes, or both."""
 
 import weakref
+from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
 
@@ -24,6 +25,8 @@ class Content:
     def __init__(self, layout: Layout, home: Storage | None, spread: Spread | None = None):
         self.layout = layout
         self.version = 0
+        self._wholly_written = 0  # version at the last write that may have changed any column
+        self._columns_written: dict[str | int, int] = {}  # column → version at the last write that left others alone
         self._home = home
         self._spread = spread
         self._lost: NodeFailure | None = None
@@ -74,16 +77,28 @@ class Content:
             raise lost(self._lost) from self._lost
         return self._spread
 
-    def written_at_home(self) -> None:
-        """Record that the driver has changed its copy: the nodes' copy is stale."""
+    def version_beside(self, columns: Collection[str | int]) -> int:
+        """Return the version of the content apart from some columns: it increases with each write to another one."""
+        others = (version for column, version in self._columns_written.items() if column not in columns)
+        return max([self._wholly_written, *others])
+
+    def _written(self, columns: Collection[str | int] | None) -> None:
         self.version += 1
+        if columns is None:
+            self._wholly_written = self.version
+        else:
+            self._columns_written.update(dict.fromkeys(columns, self.version))
+
+    def written_at_home(self, columns: Collection[str | int] | None = None) -> None:
+        """Record that the driver has changed its copy, perhaps only some columns: the nodes' copy is stale."""
+        self._written(columns)
         if self._home is not None and self._spread is not None:
             self._spread.discard()
             self._spread = None
 
-    def written_on_nodes(self) -> None:
-        """Record that the nodes have changed their rows: the driver's copy is stale."""
-        self.version += 1
+    def written_on_nodes(self, columns: Collection[str | int] | None = None) -> None:
+        """Record that the nodes have changed their rows, perhaps only some columns: the driver's copy is stale."""
+        self._written(columns)
         if self._spread is not None:
             self._home = None
 
@@ -204,7 +219,7 @@ class Content:
 
     def __setstate__(self, state: tuple[Storage, int]) -> None:
         self.__init__(Layout.of(state[0]), state[0])  # type: ignore[misc]
-        self.version = state[1]
+        self.version = self._wholly_written = state[1]
 
 
 _TABLES: "weakref.WeakKeyDictionary[Cluster, weakref.WeakSet[Content]]" = weakref.WeakKeyDictionary()

@@ -1,7 +1,8 @@
 """The table, map and memory behind each argument of a loop, and marking those that a loop has changed."""
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -98,11 +99,19 @@ def _memory_of(argument: Any) -> NDArray[Any] | None:
     return memory.values if isinstance(memory, RaggedArray) else memory if isinstance(memory, np.ndarray) else None
 
 
-def mark_written(cluster: Cluster, arguments: tuple[Any, ...], positions: Iterable[int]) -> None:
-    """Mark the tables that a loop has, or may have, changed, on the nodes that store them."""
-    written = {id(table): table for p in positions if (table := table_of(arguments[p])) is not None}
-    for table in written.values():
+def mark_written(
+    cluster: Cluster,
+    arguments: tuple[Any, ...],
+    positions: Iterable[int],
+    columns: Mapping[int, Collection[str | int]] = MappingProxyType({}),
+) -> None:
+    """Mark the tables that a loop has, or may have, changed, on the nodes that store them.
+
+    Of some it has changed only these `columns`, by position.
+    """
+    written = {id(table): (table, columns.get(p)) for p in positions if (table := table_of(arguments[p])) is not None}
+    for table, own in written.values():
         if cluster.is_local:
-            table.mark_written()
+            table.mark_written(own)
         elif table.is_distributed:
-            table.written_on_nodes()
+            table.written_on_nodes(own)

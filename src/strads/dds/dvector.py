@@ -1,6 +1,6 @@
 """The table of rows that loops read and write."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any, Self
 
@@ -186,9 +186,16 @@ class dvector(Operators):
         """Increases with each write through strads; equal versions mean equal content."""
         return self._content.version
 
-    def mark_written(self) -> None:
-        """Declare that `storage` may have changed: increments `version`, and drops the nodes' copies."""
-        self._content.written_at_home()
+    def version_beside(self, columns: Collection[str | int]) -> int:
+        """Return a number that increases with each write through strads, except to these fields or columns only."""
+        return self._content.version_beside(columns)
+
+    def mark_written(self, columns: Collection[str | int] | None = None) -> None:
+        """Declare that `storage` may have changed: increments `version`, and drops the nodes' copies.
+
+        `columns` are the only fields of records, or columns of rows, that have changed; by default any may have.
+        """
+        self._content.written_at_home(columns)
 
     @property
     def root(self) -> Content:
@@ -227,9 +234,12 @@ class dvector(Operators):
         """
         return self._content.distribute(cluster, bounds)
 
-    def written_on_nodes(self) -> None:
-        """Declare that the nodes may have changed their rows: increments `version`, and drops the driver's copy."""
-        self._content.written_on_nodes()
+    def written_on_nodes(self, columns: Collection[str | int] | None = None) -> None:
+        """Declare that the nodes may have changed their rows: increments `version`, and drops the driver's copy.
+
+        `columns` are as in `mark_written`.
+        """
+        self._content.written_on_nodes(columns)
 
     @property
     def is_distributed(self) -> bool:

@@ -29,6 +29,8 @@ class ArgumentRoles:
         Tables read as A[k] that determine rows of others.
     most_used
         Written tables of whose rows tasks access only some elements → bytes of a row that this is at most.
+    read_in_ghosts
+        Written tables of which columns that the loop does not write determine rows: also ghosts show them as they are.
     counters
         Relaxed tables to which tasks only add integers: it does not matter which thread adds to which replica.
     """
@@ -39,6 +41,7 @@ class ArgumentRoles:
     near: Mapping[int, int]
     in_turn: tuple[int, ...]
     most_used: Mapping[int, int]
+    read_in_ghosts: frozenset[int]
     counters: frozenset[int]
     _reads_count_as_writes: frozenset[int]
 
@@ -58,7 +61,8 @@ class ArgumentRoles:
         in_turn = tuple(p for p, role in enumerate(roles) if role is Role.ALIGNED and p in facts.deciding)
         most_used = dict.fromkeys(facts.scattered, _SCATTERED) | dict.fromkeys(facts.by_element, _ELEMENT)
         counters = frozenset(position for position, table in bound.tables().items() if table.counts)
-        return cls(roles, table_of, elements, facts.near, in_turn, most_used, counters, as_writes)
+        read = facts.deciding_columns
+        return cls(roles, table_of, elements, facts.near, in_turn, most_used, read, counters, as_writes)
 
     def with_role(self, *roles: Role) -> list[int]:
         """Return the positions of the arguments that play one of these roles."""

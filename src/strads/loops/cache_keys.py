@@ -6,7 +6,7 @@ whether an index exists. Threads, nodes and `sync_for` all build their keys here
 """
 
 import weakref
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from itertools import count
 from typing import Any
 
@@ -60,11 +60,11 @@ def form_key(argument: Any) -> Any:
     return type(argument), values.dtype, len(values.shape)
 
 
-def content_key(argument: Any) -> Hashable:
-    """Return a key of what an argument holds: the version of a table, the digest of an array."""
+def content_key(argument: Any, beside: Collection[str | int] | None = None) -> Hashable:
+    """Return a key of what an argument holds: the digest of an array, the version of a table, `beside` some columns."""
     table = table_of(argument)
     if table is not None:
-        return _number_of(table), table.version
+        return _number_of(table), table.version if beside is None else table.version_beside(beside)
     if isinstance(argument, np.ndarray):
         return digest(argument)
     if isinstance(argument, Accumulator):

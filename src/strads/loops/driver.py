@@ -89,7 +89,7 @@ class _KeptLoop:
         A plan made without records is valid for any. But once contents that used to change stay the same, a recorded
         plan may pay, so the loop is prepared again. If earlier calls do not count, contents must always match.
         """
-        found, takes_any = call.contents(self.facts.deciding), self.facts.takes_any_contents and call.remembers
+        found, takes_any = call.deciding(self.facts), self.facts.takes_any_contents and call.remembers
         if not takes_any or not self.changes:
             return takes_any or self.contents == found
         same, self.contents = self.contents == found, found
@@ -97,7 +97,7 @@ class _KeptLoop:
 
     def is_of_other_scalars(self, call: "_Call") -> bool:
         """Whether the plan is valid for other numbers, and the same tables and arrays."""
-        found = call.contents(self.facts.deciding)
+        found = call.deciding(self.facts)
         differing = [call.arguments[p] for p, content in self.contents.items() if found.get(p) != content]
         is_valid = not (self.facts.planning_is_deferred or self.facts.takes_any_contents)
         are_scalars = all(isinstance(argument, int | float | tuple | np.generic) for argument in differing)
@@ -155,6 +155,11 @@ class _Call:
         arrays = [p for p in positions if isinstance(self.arguments[p], np.ndarray) and p not in self._digests]
         self._digests.update((p, content_key(self.arguments[p])) for p in arrays)
         return {p: self._digests.get(p) or content_key(self.arguments[p]) for p in sorted(positions)}
+
+    def deciding(self, facts: LoopFacts) -> dict[int, Hashable]:
+        """Return the content keys of what determines the rows of a prepared loop, by position."""
+        of_columns = {p: content_key(self.arguments[p], facts.written_columns[p]) for p in facts.deciding_columns}
+        return self.contents(facts.deciding) | dict(sorted(of_columns.items()))
 
     def references(self, bounds: dict[int, NDArray[np.int64]]) -> tuple[Any, ...]:
         """Return the arguments as they are sent, of tables laid out by these bounds."""
@@ -279,11 +284,14 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     is_new = call.remembers and outdated is None and not failed
     earlier = _new_calls(call) if is_new else _NewCalls()
     changes = earlier.count >= _MANY  # again a plan would serve one call only
+    changed = frozenset[int]()
     samples_rows, stays, alone = False, LEFT_ROWS, CHANGING.reason if changes and earlier.in_sequence else ""
     if outdated is not None and call.remembers:
         # A loop that has run in sequence continues to do so. Only once its rows have been the same in two calls is
         # reconnaissance worthwhile.
-        changes = outdated.contents != call.contents(outdated.facts.deciding)
+        found = call.deciding(outdated.facts)
+        changed = frozenset(position for position in found if found[position] != outdated.contents.get(position))
+        changes = bool(changed)
         if outdated.facts.stays_in_sequence and call.options.strategy == "auto":
             alone = "its rows have changed, and it already ran in sequence before"
         samples_rows, stays = outdated.facts.samples_rows_next, outdated.stays
@@ -301,6 +309,7 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
         is_first=is_new,
         samples_rows=samples_rows,
         changes=changes,
+        changed=changed,
         deal=call.deal,
         replaces=None if outdated is None or is_kept else outdated.name,
     )
@@ -317,8 +326,8 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
         earlier.written = frozenset(identity_key(arguments[position]) for position in facts.written)
         earlier.in_sequence = facts.serves_one_call
     tables = tuple(weakref.ref(table, _drop_with) for table in map(table_of, arguments) if table is not None)
-    found = facts, call.contents(facts.deciding), failed, changes, call.deal
-    kept = _KeptLoop(cluster, spec.name, call.key, call.indices, tables, *found, stays=stays, users=1)
+    state = facts, call.deciding(facts), failed, changes, call.deal
+    kept = _KeptLoop(cluster, spec.name, call.key, call.indices, tables, *state, stays=stays, users=1)
     with _keeping:
         _kept.append(kept)
         for idle in [loop for loop in _kept[:-_MAX_KEPT] if loop.users == 0]:
@@ -393,7 +402,7 @@ def _run(call: _Call, kept: _KeptLoop) -> list[NodeResult]:
                 error.add_note(f"and the tables could not be restored: {failure}")
         raise
     finally:
-        mark_written(cluster, arguments, facts.written)
+        mark_written(cluster, arguments, facts.written, facts.written_columns)
 
 
 def count_call(arguments: tuple[Any, ...]) -> None:

@@ -238,6 +238,11 @@ class LoopProgram:
         with self._explaining():
             return self._recorder(bound, indices, scratch=True)
 
+    @property
+    def copies_rows(self) -> bool:
+        """Whether the recorder, if one has been compiled, computes with copies of real rows."""
+        return True in self._recorders
+
     def explain(self, bound: BoundArguments, index: int) -> None:
         """Run a failed task in the interpreter, to raise the error with its line."""
         explain_failure(self.body, bound, self.argument_roles.table_of, index)
@@ -362,7 +367,17 @@ class LoopProgram:
         task = self._task(self._recorded_body(bound, unsigned=self._unsigned(nonnegative)))
         ghosts = [role.is_relaxed or position in self.argument_roles.table_of for position, role in enumerate(roles)]
         arguments = enumerate(zip(roles, ghosts, bound.arguments, strict=True))
-        return task, tuple(fetching_view(role, p, is_ghost, a.ragged, a.keyed) for p, (role, is_ghost, a) in arguments)
+        return task, tuple(
+            fetching_view(
+                role,
+                position,
+                is_ghost=is_ghost,
+                is_read=position in self.argument_roles.read_in_ghosts,
+                ragged=argument.ragged,
+                keyed=argument.keyed,
+            )
+            for position, (role, is_ghost, argument) in arguments
+        )
 
     def is_near(self, checking: Checking) -> bool:
         """Whether jobs draw rows that they own; in a run of one job on one node, those are all."""

@@ -199,7 +199,8 @@ class Recorder:
     ) -> tuple[Any, ...]:
         seen = (argument.raw, np.uint8(tag), log.rows, log.tags)
         if not self.scratch:
-            return recording_views.Ghost(*seen, fill=fill_of(argument.storage.dtype))
+            is_read = position in self.argument_roles.read_in_ghosts
+            return recording_views.Ghost(*seen, fill=argument.raw if is_read else fill_of(argument.storage.dtype))
         rows, stamps, slots = copies.of(position, argument)
         return recording_views.Scratch(*seen, state=log.state, copies=rows, stamps=stamps, slots=slots)
 

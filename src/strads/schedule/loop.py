@@ -30,6 +30,8 @@ class Loop:
         Seed of the random batches of `components`.
     allocates
         Whether tasks create arrays: recording has to run what they compute.
+    copies
+        Whether recording a task copies the rows that it touches.
     computes
         Whether the time of a task may be another than that of its accesses.
     parallel
@@ -45,5 +47,6 @@ class Loop:
     replica_bytes: int = 0
     seed: int = 0
     allocates: bool = False
+    copies: bool = False
     computes: bool = True
     parallel: Parallel = sequential

@@ -36,7 +36,9 @@ from strads.schedule.strategies.wavefront import chunks_from_sample
 
 PLANNED = 20.0  # nanoseconds of planning for an access
 ROTATED, GROUPED, PLANNED_OTHERWISE = 25.0, 40.0, 100.0  # of recording and planning one: a rotation, few rows, others
-MANY_CALLS, LONG = 3, 5e8  # of the loop; nanoseconds: about as long as it takes to compile a body once more
+COPIED = 100.0  # of copying the row of an access, so that recording can compute with it
+MANY_CALLS, LONG = 3, 1e8  # of the loop; nanoseconds: moments beside the compilation of a body
+COMPUTING = 1_000.0  # nanoseconds that calls of functions like `exp` may take in a task: how many is not known
 TOO_MANY_CALLS = 30  # a plan that would take as long as this many calls is not made
 FEW_ACCESSES, WAITING, FETCHED, MAX_AHEAD = 8, 0.3, 300.0, 16  # see `prefetch_distance`
 HEAVY, RECORD = 64, 9  # rows that a heavy task touches; bytes of the record of an access
@@ -74,6 +76,8 @@ class PlanningCost:
         Nanoseconds of a task on two threads, in an order that brings rows together.
     overlapping
         Like `alone`, if accesses wait for each other only in part: see `_partly_overlapping`.
+    computing
+        Nanoseconds that a task may take beside its accesses.
     """
 
     tasks: int
@@ -81,6 +85,7 @@ class PlanningCost:
     alone: float
     together: float
     overlapping: float
+    computing: float
 
     @classmethod
     def of(cls, some: AccessRecords, loop: Loop) -> "PlanningCost":
@@ -91,14 +96,24 @@ class PlanningCost:
         rotates = isinstance(form, UniformRecords) and len(set(form.access_tables)) == len(form.access_tables)
         of_one = ROTATED if rotates else GROUPED if each <= MAX_ROWS else PLANNED_OTHERWISE
         alone, planning = problem.nanoseconds_in(None), each * of_one
+        if loop.copies:
+            planning += each * COPIED
         if loop.allocates:  # then recording a task takes about as long as running it
             planning += alone
-        return cls(loop.tasks, planning, alone, problem.nanoseconds_per_task / 2, _partly_overlapping(problem))
+        together, computing = problem.nanoseconds_per_task / 2, COMPUTING if loop.computes else 0.0
+        return cls(loop.tasks, planning, alone, together, _partly_overlapping(problem), computing)
 
     @property
     def exceeds_one_call(self) -> bool:
         """Whether a plan that serves one call takes longer than it saves."""
-        return self.alone - self.together < self.planning
+        return self.alone - self.together + self.computing / 2 < self.planning
+
+    @property
+    def too_many_calls(self) -> float | None:
+        """How many calls a plan would take, if it is too many, and not just moments; None if the time is not known."""
+        calls = self.planning / self.overlapping
+        is_known = self.computing == 0 and self.tasks * self.planning > LONG
+        return calls if is_known and calls > TOO_MANY_CALLS else None
 
     @property
     def exceeds_first_call(self) -> bool:
@@ -124,6 +139,11 @@ def calls_of_planning(some: SparseRecords, loop: Loop, strategy: str) -> float:
 def _partly_overlapping(problem: Problem) -> float:
     """Geometric mean of the time of a task in which accesses wait for each other and that in which they overlap."""
     return float(np.sqrt(problem.nanoseconds_in(None) * problem.nanoseconds_if_bare))
+
+
+def too_costly(calls: float) -> str:
+    """Explain why a loop is not planned of which recording and planning would take as long as very many calls."""
+    return f"recording and planning would take as long as {calls:.0f} calls or more"
 
 
 def records_outweigh(some: AccessRecords, tasks: int, times: float) -> bool:
@@ -296,8 +316,7 @@ class LoopSample:
         calls = calls_of_planning(sample(self._recorded), self._loop, strategy)
         if calls <= TOO_MANY_CALLS:
             return None
-        cost = f"recording and planning would take as long as {calls:.0f} calls or more"
-        return OneJob(f"{cost}; strategy={strategy!r} does it", dict(rejected))
+        return OneJob(f"{too_costly(calls)}; strategy={strategy!r} does it", dict(rejected))
 
 
 def _plan_in_order(part: SparseRecords, whole: Loop) -> Plan:

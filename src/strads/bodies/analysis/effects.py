@@ -1,9 +1,11 @@
 """The effects of a body: its accesses to tables, and what determines them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from strads.bodies.analysis.values import NOTHING, Fits, Size, Sources
+from strads.bodies.analysis.kinds import TableKind
+from strads.bodies.analysis.values import NOTHING, Column, Fits, Size, Sources
 from strads.user_code.source_location import SourceLine
 
 
@@ -98,7 +100,8 @@ class Effects:
     raises, may_raise
         The same of exceptions that the body raises itself.
     writes, stores
-        Argument → first line that certainly writes it; → the statements that do.
+        Argument → first line that certainly writes it; → the statements that do, with the column that each writes, or
+        None if it is not known.
     lasting
         Pairs of sizes, of which the first is that of the contents of a written table → pairs under which they still fit
         after the loop.
@@ -121,7 +124,7 @@ class Effects:
     may_not_end: bool = False
     may_raise: bool = False
     writes: dict[int, SourceLine] = field(default_factory=dict)
-    stores: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
+    stores: dict[int, dict[tuple[int, int], Column | None]] = field(default_factory=dict)
     lasting: dict[tuple[Size, Size], Fits] = field(default_factory=dict)
     doubtful: set[int] = field(default_factory=set)
     escapes: set[int] = field(default_factory=set)
@@ -129,3 +132,14 @@ class Effects:
     near: set[tuple[int, int | None]] = field(default_factory=set)
     allocates: bool = False
     computes: bool = False
+
+    def written_columns(self, kinds: Mapping[int, TableKind]) -> dict[int, frozenset[Column]]:
+        """Return the tables of which only some columns are written, and these columns."""
+        found = {}
+        for table, stores in self.stores.items():
+            kind, columns = kinds[table], set(stores.values())
+            known = frozenset(column for column in columns if column is not None)
+            is_plain = not (kind.relaxed or kind.keyed or kind.ragged or table in self.doubtful)
+            if is_plain and len(known) == len(columns):
+                found[table] = known
+        return found

@@ -188,8 +188,7 @@ class Expressions(MethodCalls):
             chosen = replace(part, depth=depth, field=name)
             number = self._number("field", name, of=[owner])
             if depth == 0:
-                floating = frozenset({FLOAT}) if field.floating else NOTHING
-                value = Value(sources=owner.sources | {part.argument} | floating, number=number)
+                value = Value(sources=owner.sources | self._memory.field_sources(part, name), number=number)
                 if not part.keyed:
                     above = "above", part.argument, name
                     value = replace(value, below=above, magnitude=content(part.argument, name))
@@ -227,7 +226,7 @@ class Expressions(MethodCalls):
     def set_attribute(self, statement: Any) -> None:
         """Process `record.field = value`."""
         target, value = self.variable(statement.target), self.variable(statement.value)
-        self._memory.write(target, FIELD, value)
+        self._memory.write(target, FIELD, value, statement.attr)
         if locals_of(target):
             self._memory.doubt([target])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from strads.bodies.analysis.inlining import Variable
 from strads.bodies.analysis.outcomes import Outcomes
-from strads.bodies.analysis.values import Fits, Given, Size
+from strads.bodies.analysis.values import Column, Fits, Given, Size
 from strads.user_code.source_location import SourceLine
 
 
@@ -39,8 +39,8 @@ _TABLES, _BY_TABLE, _INDICES = ({"for_aliases": extended} for extended in (_tabl
 class BodyAnalysis:
     """Facts about one body; arguments are numbered from 0, excluding the loop index.
 
-    An access is *fixed* if its row, and whether it happens, provably depend only on the loop index, scalars and tables
-    that the loop only reads. All others are *volatile*.
+    An access is *fixed* if its row, and whether it happens, provably depend only on the loop index, scalars and what
+    the loop only reads: tables, or fields and columns of them. All others are *volatile*.
 
     Attributes
     ----------
@@ -66,6 +66,9 @@ class BodyAnalysis:
     deciding
         Arguments whose contents determine which rows are touched, or whether an index exists: if they change, a new
         reconnaissance is needed.
+    deciding_columns, written_columns
+        Written tables of which other fields or columns do so than those that the body writes; tables of which it writes
+        only some fields or columns → these.
     volatile
         Written tables (not relaxed) with a volatile access that no fixed access covers.
     unproved_tables
@@ -84,8 +87,8 @@ class BodyAnalysis:
         Float arithmetic computes an index, or determines whether a row is touched: reconnaissance and run must round
         identically, so sums may not be reordered.
     is_certain
-        Nothing volatile determines what the body touches, or whether it ends: reconnaissance needs no real values, and
-        a run of a loop that it has accepted completes.
+        Nothing volatile determines what the body touches, or whether it ends: a run of a loop that reconnaissance has
+        accepted completes. Unless there are `deciding_columns`, reconnaissance needs no real values of written tables.
     counters
         Written tables to which it only adds integers.
     row_indices, volatile_row_indices
@@ -146,6 +149,8 @@ class BodyAnalysis:
     arrays: frozenset[int] = field(metadata=_TABLES)
     streamed: frozenset[int] = field(metadata=_TABLES)
     deciding: frozenset[int] = field(metadata=_TABLES)
+    deciding_columns: frozenset[int] = field(metadata=_TABLES)
+    written_columns: Mapping[int, frozenset[Column]] = field(metadata=_BY_TABLE)
     volatile: frozenset[int] = field(metadata=_TABLES)
     unproved_tables: frozenset[int] = field(metadata=_TABLES)
     volatile_parts: bool

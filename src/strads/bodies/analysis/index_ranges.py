@@ -81,7 +81,7 @@ class _IndexProver:
             table = of_contents(own)
             if table in self._changing:
                 return None
-            stores = self._flow.effects.stores.get(table, ()) if table is not None else ()
+            stores = [] if table is None else self._stores(table, own)
             if stores and own[0] not in ("above", "top"):
                 return None
             needed = {(size, ("capacity", *own[1:]))} if stores else set[tuple[Size, Size]]()
@@ -96,12 +96,20 @@ class _IndexProver:
 
     def lasting_pairs(self, places: Sequence[Access | FallibleOperation]) -> dict[tuple[Size, Size], Fits]:
         """Return `Effects.lasting`, of the pairs that some places need."""
-        stores = self._flow.effects.stores
         pairs = {
-            pair for place in places for pair in place.fits or () if pair[0][0] == "above" and pair[0][1] in stores
+            (own, size)
+            for place in places
+            for own, size in place.fits or ()
+            if own[0] == "above" and own[1] in self._flow.effects.stores
         }
         found = {pair: self._lasting(frozenset({pair})) for pair in pairs}
         return {pair: fits for pair, fits in found.items() if fits is not None}
+
+    def _stores(self, table: int, content: Size) -> list[tuple[int, int]]:
+        """Return the statements that may write what a size is of: the contents of a table, or of a field of it."""
+        own = content[1] if content[0] == "plus" else content
+        stores = self._flow.effects.stores.get(table, {})
+        return [place for place, column in stores.items() if column is None or own[2] is None or column == own[2]]
 
     def _stored(self, label: int, number: int, size: Size) -> tuple[int, Fits] | None:
         """Return what `Ranges.between` does for the number that a statement stores."""

@@ -1,8 +1,9 @@
 """The memory that a body works on: its accesses to tables, and the contents of the containers that it creates."""
 
 import operator
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from strads.bodies.analysis.effects import Access, Effects, FallibleOperation
 from strads.bodies.analysis.kinds import TableKind
@@ -14,6 +15,7 @@ from strads.bodies.analysis.values import (
     OPAQUE,
     RANDOM,
     UNKNOWN,
+    Column,
     Fits,
     Local,
     Part,
@@ -21,6 +23,7 @@ from strads.bodies.analysis.values import (
     Sources,
     Value,
     content,
+    fixed_columns,
     join,
     largest,
     locals_of,
@@ -43,14 +46,23 @@ class Memory:
         Value numbers of the body's variables and operations.
     index, next_index
         Value numbers of the loop index k, and of k + 1.
+    written_columns
+        Tables of which the body is known to write only some columns → these.
     effects
         Effects seen so far.
     place, line, control
         Of the current statement: block and position, line, and what determines whether it runs.
     """
 
-    def __init__(self, kinds: dict[int, TableKind], index: int, numbers: Numbers):
+    def __init__(
+        self,
+        kinds: dict[int, TableKind],
+        index: int,
+        numbers: Numbers,
+        written_columns: Mapping[int, frozenset[Column]] = MappingProxyType({}),
+    ):
         self.kinds = kinds
+        self.written_columns = written_columns
         self.numbers = numbers
         self.effects = Effects()
         self.place: tuple[int, int] = (0, 0)
@@ -90,13 +102,34 @@ class Memory:
             found |= self._sources(value.elements, seen)
         return found
 
-    def _sources_of(self, part: Part) -> Sources:
+    def _sources_of(self, part: Part, column: Column | None = None) -> Sources:
+        """What determines the numbers of a part of a table, of which a column may be known."""
         kind = self.kinds[part.argument]
-        floating = kind.floating
+        floating, column = kind.floating, column if part.field is None else part.field
         if kind.fields:
             field = None if part.field is None else kind.field(part.field)
             floating = any(f.floating for f in kind.fields) if field is None else field.floating
-        return frozenset({part.argument, FLOAT} if floating else {part.argument})
+        written = self.written_columns.get(part.argument)
+        is_fixed = written is not None and column is not None and column not in written
+        own = fixed_columns(part.argument) if is_fixed else part.argument
+        return frozenset({own, FLOAT} if floating else {own})
+
+    def field_sources(self, part: Part, name: str) -> Sources:
+        """What determines a field, which is a number, of the records that a part of a table is."""
+        return self._sources_of(replace(part, field=name))
+
+    def _column(self, part: Part, index: Value) -> Column | None:
+        """Return the column of a table that an index of it, or of a row, selects; None if it is not certain."""
+        kind, name = self.kinds[part.argument], index.constant
+        if part.field is not None:
+            return part.field
+        if kind.fields:
+            return name if isinstance(name, str) and not part.whole and kind.field(name) is not None else None
+        items = index.items or (index,)
+        is_plain = kind.depth == 2 and part.full and len(items) == part.depth == 1 + part.whole
+        column = items[-1].constant
+        is_row = not (items[0].is_slice or items[0].is_memory) or not part.whole
+        return column if is_plain and is_row and type(column) is int and column >= 0 else None
 
     def length(self, value: Value) -> Sources:
         """What determines the shape of an array, or the length of a container."""
@@ -251,7 +284,7 @@ class Memory:
             read = self._sources_of(part) if depth is None else NOTHING  # it may be a number
             segment = index.segment if still_whole else None
             return Value(frozenset({rest}), sources | read, length, segment=segment)
-        sources |= self._sources_of(part)
+        sources |= self._sources_of(part, self._column(part, index))
         if part.keyed:
             return Value(sources=sources)
         above = "above", part.argument, part.field
@@ -293,12 +326,12 @@ class Memory:
         found = self.read(container, inside)
         return replace(found, number=None)
 
-    def write(self, container: Value, index: Value, value: Value) -> None:
-        """Process `container[index] = value`."""
+    def write(self, container: Value, index: Value, value: Value, field: str | None = None) -> None:
+        """Process `container[index] = value`, or `container.field = value` with the index `FIELD`."""
         is_slice = index.is_slice and index.items is None and index is not FIELD
         fits = Fits() if is_slice and value.is_number else None  # a number fits any slice
         for part in parts(container):
-            self._store(part.argument)
+            self._store(part.argument, self._column(part, index) if field is None else field)
             self.access(part, container, index, write=True, fits=fits)
         if not value.is_number and (is_slice or self.depth(container) != 1):  # its shape may differ from the row's
             is_row = index.items is None and not index.is_slice and (self.depth(container), self.depth(value)) == (2, 1)
@@ -310,14 +343,15 @@ class Memory:
             self.may_fail(index, self.length(container), container, fits, is_index=True)
             self.put(container, value.with_sources(self.sources(index)), resizes=False)
 
-    def _store(self, argument: int) -> None:
+    def _store(self, argument: int, column: Column | None) -> None:
         self.effects.writes.setdefault(argument, self.line)
-        self.effects.stores.setdefault(argument, set()).add(self.place)
+        stores = self.effects.stores.setdefault(argument, {})
+        stores[self.place] = column if stores.get(self.place, column) == column else None
 
     def overwrite(self, target: Value, sources: Sources) -> None:
         """Write to an array as a whole, as `out=` and `+=` do."""
         for part in parts(target):
-            self._store(part.argument)
+            self._store(part.argument, part.field)
             self.access(part, target, Value(is_slice=True), write=True)
         self.put(target, Value(sources=sources), resizes=False)
 

@@ -14,7 +14,7 @@ from strads.bodies.analysis.near import near_groups
 from strads.bodies.analysis.outcomes import MAX_SETS, OutcomeSets, UndecidedBranches
 from strads.bodies.analysis.source_indices import checked_indices, row_indices
 from strads.bodies.analysis.structure import is_counted
-from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits
+from strads.bodies.analysis.values import NOTHING, OPAQUE, ROUNDED, Fits, Sources, from_arguments, table_of_fixed
 from strads.errors import ArgumentError
 from strads.user_code.source_location import SourceLine
 
@@ -104,7 +104,7 @@ class Proofs:
         volatile_rows = [a for a in accesses if self._is_volatile(a) and not self._is_covered(a, accesses)]
         checked_in_run = [i for i in effects.fallible if self._is_volatile(i) and not self._is_checked_before(i)]
         volatile_parts = any(operation.fits is None for operation in checked_in_run)
-        segments = self._segments(unchecked)
+        segments, deciding = self._segments(unchecked), self._deciding()
         loops = bool(effects.loops & self.undecided)
         raises = bool(effects.raises & self.undecided)
         return BodyAnalysis(
@@ -116,7 +116,9 @@ class Proofs:
             by_element=frozenset(self._by_element()),
             arrays=frozenset(effects.arrays),
             streamed=frozenset(access.argument for access in others if self._is_streamed(access)),
-            deciding=frozenset(self._deciding()),
+            deciding=frozenset(source for source in deciding if source >= 0),
+            deciding_columns=frozenset(p for p in map(table_of_fixed, deciding) if p is not None),
+            written_columns=self._dataflow.memory.written_columns,
             volatile=frozenset(access.argument for access in volatile),
             unproved_tables=frozenset(unchecked),
             volatile_parts=volatile_parts,
@@ -150,16 +152,16 @@ class Proofs:
         )
 
     def only_conditions(self) -> frozenset[int]:
-        """Return the arguments that determine whether rows are touched that conflict, but not which."""
+        """Return which contents of arguments determine whether rows are touched that conflict, but not which rows."""
         rows = (access.sources for access in self.effects.accesses if access.argument in self.conflicting)
         return self.conditions_of_rows().difference(*rows)
 
     def conditions_of_rows(self) -> frozenset[int]:
-        """Return the arguments that determine whether rows are touched that conflict, except as ends of ranges."""
+        """Return which contents of arguments determine whether conflicting rows are touched, but for ends of ranges."""
         control = NOTHING.union(*(a.control for a in self.effects.accesses if a.argument in self.conflicting))
         blocks = self._dataflow.blocks
         counts = NOTHING.union(*(self._dataflow.condition(label) for label in blocks if is_counted(blocks[label])))
-        return frozenset(source for source in control - counts - self.changing if source >= 0)
+        return from_arguments(control - counts - self.changing)
 
     def _first_line(self, accesses: Collection[Access]) -> SourceLine | None:
         """Return the first line of some accesses, preferably one of the body and not of a function that it calls."""
@@ -242,7 +244,7 @@ class Proofs:
             return statement < later_statement
         return block in self.dominators.get(later_block, ())
 
-    def _deciding(self) -> set[int]:
+    def _deciding(self) -> Sources:
         # If such values end a loop or raise, nothing was known beforehand, and the run can be undone.
         ends = (self.effects.loops, self.effects.raises)
         sources = set().union(*(end for end in ends if not end & self.undecided))
@@ -256,7 +258,7 @@ class Proofs:
         for operation in self.effects.fallible:
             if not self._is_volatile(operation):  # otherwise the run checks it in any case
                 sources |= operation.sources | operation.control
-        return {source for source in sources - self.changing if source >= 0}.union(self.weights.values())
+        return from_arguments(sources - self.changing).union(self.weights.values())
 
     def _rounding_decides(self) -> bool:
         """Whether rounding affects an access on which the run relies, because the values that it changes do not."""
@@ -305,7 +307,7 @@ class Proofs:
         return ends & set(segments.values())
 
     def _is_streamed(self, access: Access) -> bool:
-        return access.segment is not None or not {source for source in access.sources if source >= 0}
+        return access.segment is not None or not from_arguments(access.sources)
 
 
 class ProofsWithOutcomes(Proofs):

@@ -11,9 +11,11 @@ import numpy as np
 OPAQUE = -1  # values that the rules do not cover: of unknown functions, and rows drawn by `near`
 FLOAT = -3  # values that may be floats
 ROUNDED = -4  # results of float arithmetic: the last bits depend on how it is compiled
+_FIXED_COLUMNS = -8  # and below: what the loop leaves as it is of a table of which it writes other columns
 
 NOT_CONSTANT = object()
 Sources = frozenset[int]
+Column = str | int  # a field of records, or a column of rows of numbers
 # A size that is constant throughout a task:
 # ("constant", n)
 # ("argument", p)      a scalar
@@ -188,6 +190,21 @@ def nonnegative(value: Value) -> Magnitude | None:
 def content(argument: int, field: str | None) -> Magnitude:
     """Return the magnitude of an integer of a table."""
     return Magnitude(frozenset({("content", argument, field)}))
+
+
+def fixed_columns(argument: int) -> int:
+    """Return the source of values that a loop does not change in a table of which it writes other columns."""
+    return _FIXED_COLUMNS - argument
+
+
+def table_of_fixed(source: int) -> int | None:
+    """Return the table that a source is the fixed columns of; None for other sources."""
+    return _FIXED_COLUMNS - source if source <= _FIXED_COLUMNS else None
+
+
+def from_arguments(sources: Iterable[int]) -> Sources:
+    """Return those of some sources that are the contents of arguments."""
+    return frozenset(source for source in sources if source >= 0 or source <= _FIXED_COLUMNS)
 
 
 def of_contents(size: Size) -> int | None:

@@ -16,7 +16,18 @@ from strads.bodies.analysis.proofs import LoopBody, Proofs, ProofsWithOutcomes
 from strads.bodies.analysis.read_only_rows import only_read_rows
 from strads.bodies.analysis.source_indices import checkable_places, nonnegative_variables
 from strads.bodies.analysis.value_numbering import Numbers
-from strads.bodies.analysis.values import FLOAT, INDICES, LOOP_INDEX, ROUNDED, Magnitude, Part, Sources, Value
+from strads.bodies.analysis.values import (
+    FLOAT,
+    INDICES,
+    LOOP_INDEX,
+    ROUNDED,
+    Column,
+    Magnitude,
+    Part,
+    Sources,
+    Value,
+    fixed_columns,
+)
 
 
 def analyse_body(
@@ -64,11 +75,11 @@ def analyse_body(
     same.append(len(kinds) - 1)
     inlined = inlined_ssa(body)  # type: ignore[arg-type]
 
-    @cache
-    def dataflow(*, within_iteration: bool) -> Dataflow:
+    tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
+
+    def dataflow(columns: Mapping[int, frozenset[Column]], *, within_iteration: bool = False) -> Dataflow:
         numbers = Numbers()
         index = numbers.of("loop index")
-        tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
         arguments = {
             position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
             for position, kind in enumerate(kinds[:-1])
@@ -76,38 +87,47 @@ def analyse_body(
         arguments[0] = Value(number=index, below=INDICES, magnitude=Magnitude(frozenset({LOOP_INDEX})))
         if batch is not None:
             arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
-        memory = Memory(tables, index, numbers)
+        memory = Memory(tables, index, numbers, columns)
         for position in random:
             arguments[position + 1] = memory.random_numbers(position)
         found = Dataflow(inlined.ir.blocks, arguments, memory, numbers, within_iteration=within_iteration)
         found.run()
         return found
 
+    flow, columns = dataflow({}), dict[int, frozenset[Column]]()
+    if batch is None:
+        columns = flow.effects.written_columns(tables)
+        flow = dataflow(columns) if columns else flow
+
+    @cache
+    def within_iteration() -> Dataflow:
+        return dataflow(columns, within_iteration=True)
+
     held = frozenset(only_read_rows(inlined.ir.blocks))
-    flow = dataflow(within_iteration=False)
     of = LoopBody(body, kinds, frozenset(random), held, batch is not None, checkable_places(inlined, flow))
     proofs = Proofs(of, flow)
     facts = proofs.facts().for_aliases(same)
     conditional = batch is None and proofs.conditions_of_rows()
     if batch is None:
         facts = replace(facts, nonnegative=nonnegative_variables(inlined, flow, facts.written))
-        tables = {p: kind for p, kind in enumerate(kinds) if kind is not None and same.count(same[p]) == 1}
-        facts = replace(facts, counters=counters(inlined.ir.blocks, tables, integers) & facts.written)
+        alone = {p: kind for p, kind in tables.items() if same.count(same[p]) == 1}
+        facts = replace(facts, counters=counters(inlined.ir.blocks, alone, integers) & facts.written)
     if batch is None and facts.rounding_decides and facts.is_certain and not (facts.is_short or facts.near):
         guarded = Proofs(of, flow, guards_roundings=True).facts().for_aliases(same)
         if not guarded.volatile_parts and ROUNDED not in flow.effects.loops | flow.effects.raises:
             guarded = replace(guarded, counters=facts.counters, nonnegative=facts.nonnegative)
             facts = replace(facts, with_guards=guarded)
     if conditional and not (facts.volatile or facts.reads_count_as_writes or facts.near):
-        varying = Proofs(of, dataflow(within_iteration=True)).only_conditions()
+        varying = Proofs(of, within_iteration()).only_conditions()
         if varying:
-            other = ProofsWithOutcomes(of, dataflow(within_iteration=True), inlined.branches, varying)
+            other = ProofsWithOutcomes(of, within_iteration(), inlined.branches, varying)
             longer = replace(other.facts().for_aliases(same), counters=facts.counters, nonnegative=facts.nonnegative)
-            if not (longer.volatile or longer.reads_count_as_writes or longer.deciding & varying):
+            decides = {*longer.deciding, *map(fixed_columns, longer.deciding_columns)}
+            if not (longer.volatile or longer.reads_count_as_writes or decides & varying):
                 facts = replace(facts, with_varying=longer)
     is_inexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.has_volatile_access)
     if batch is None and (is_inexact or facts.volatile_parts or facts.unproved_tables):
-        other = ProofsWithOutcomes(of, dataflow(within_iteration=True), inlined.branches)
+        other = ProofsWithOutcomes(of, within_iteration(), inlined.branches)
         better = replace(other.facts().for_aliases(same), counters=facts.counters, nonnegative=facts.nonnegative)
         is_exact = not better.volatile and not better.reads_count_as_writes
         knows_more = facts.volatile or (facts.volatile_parts and not better.volatile_parts)

@@ -4,9 +4,14 @@ A *live* table is its plain array. The others are structs over arrays: `Aligned`
 `Ragged`, `Accumulating`, `Guarded` (lets a job access only its own rows) and, for reconnaissance, `Ghost` and
 `Scratch`, which log each access and return objects that the body may read and write without effect; `Elements`
 are ghosts of tables that are only used as T[i, j], whose elements are logged individually.
+
+The `fill` of a ghost is the value of all its elements. If some columns decide which rows are touched, it is the table
+itself: its elements are then read as they are.
 """
 
-from strads.engine.views.types import define_view
+from numba import types
+
+from strads.engine.views.types import ViewType, define_view
 
 # Fields of the `state` array of a recording.
 TASK, SLOTS = 0, 1  # position of the current task, then the number of scratch slots in use per table
@@ -33,6 +38,12 @@ GhostType, make_ghost = define_view("Ghost", "data", *_LOG, "fill")
 ElementsType, make_elements = define_view("Elements", "data", *_LOG, "fill")
 GhostRowType, make_ghost_row = define_view("GhostRow", "shape", "fill")
 ScratchType, make_scratch = define_view("Scratch", "data", *_LOG, "state", "copies", "stamps", "slots")
+
+
+def is_read_as_it_is(ghost: ViewType) -> bool:
+    """Whether the elements of a ghost, or of a ghost of a row, are read."""
+    return isinstance(ghost.member("fill"), types.Array)
+
 
 RECORDING = (GhostType, ScratchType)
 LIVE = (AlignedType, SegmentedType, CheckedType, GuardedType)  # `checks` (True or None) determines the compiled code

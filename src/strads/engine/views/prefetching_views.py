@@ -37,21 +37,33 @@ def _dense(storage, context):  # type: ignore[no-untyped-def]
     return storage
 
 
+@njit(**INLINED)
+def _itself(data):  # type: ignore[no-untyped-def]
+    return data
+
+
 @cache
-def _ghost_view(data_of: Any, number: int) -> Any:
+def _ghost_view(data_of: Any, number: int, fill: Any) -> Any:
     place = RECENT * number
 
     @njit(**INLINED)
     def view(storage, context):  # type: ignore[no-untyped-def]
         data = data_of(storage, context)
-        return make_ghost((data, np.uint8(0), None, None, None, context[RECENTLY], place, _fill(data)))
+        return make_ghost((data, np.uint8(0), None, None, None, context[RECENTLY], place, fill(data)))
 
     return view
 
 
-def fetching_view(role: Role, number: int, is_ghost: bool, ragged: bool, keyed: bool) -> Any | None:
-    """Return the constructor of the body's view of argument `number`, or None; a ghost if its rows are fetched."""
+def fetching_view(role: Role, number: int, *, is_ghost: bool, is_read: bool, ragged: bool, keyed: bool) -> Any | None:
+    """Return the constructor of the body's view of argument `number`, or None; a ghost if its rows are fetched.
+
+    The elements of a ghost that `is_read` are read as they are.
+    """
     if not is_ghost:
         return live_view(role, ragged=ragged, keyed=keyed)
-    constructor = _ghost_view(replica_view if role.is_relaxed else ragged_view if ragged else _dense, number)
+    data_of, fill = (
+        replica_view if role.is_relaxed else ragged_view if ragged else _dense,
+        _itself if is_read else _fill,
+    )
+    constructor = _ghost_view(data_of, number, fill)
     return keyed_view(constructor) if keyed else constructor

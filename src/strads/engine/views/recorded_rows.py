@@ -8,7 +8,7 @@ from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
 from strads.engine.stopping import check_stop
-from strads.engine.views.ghost_records import make_ghost_record
+from strads.engine.views.ghost_records import make_ghost_record, read_only_record
 from strads.engine.views.indices import rows_are_scalars, wrap
 from strads.engine.views.kinds import (
     COPIED,
@@ -22,6 +22,7 @@ from strads.engine.views.kinds import (
     GhostType,
     RaggedType,
     ScratchType,
+    is_read_as_it_is,
     make_ghost_row,
 )
 from strads.engine.views.prefetched_rows import fetch
@@ -195,7 +196,12 @@ def ghost_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
             log(view, wrap(index, len(view.data)), write)
             return make_ghost_record(view.data)
 
-        return record
+        def record_as_it_is(view, index):  # type: ignore[no-untyped-def]
+            position = wrap(index, len(view.data))
+            log(view, position, write)
+            return read_only_record(view.fill[np.uint64(position)])
+
+        return record_as_it_is if is_read_as_it_is(view) else record
     if isinstance(data, RaggedType):
 
         def ragged_row(view, index):  # type: ignore[no-untyped-def]
@@ -210,7 +216,12 @@ def ghost_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
         log(view, wrap(index, len(view.data)), write)
         return make_ghost_row((view.data.shape[1:], view.fill))
 
-    return row
+    def row_as_it_is(view, index):  # type: ignore[no-untyped-def]
+        position = wrap(index, len(view.data))
+        log(view, position, write)
+        return make_ghost_row((view.data.shape[1:], view.fill[np.uint64(position)]))
+
+    return row_as_it_is if is_read_as_it_is(view) else row
 
 
 def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:

@@ -34,7 +34,10 @@ _AHEAD = 128  # tasks by which data are fetched that tasks read in turn
 
 
 class Ghost(NamedTuple):
-    """Storage of a table seen as ghosts: data and tag, the log (`rows`, `tags`), and every element's value (`fill`)."""
+    """Storage of a table seen as ghosts: data and tag, and the log (`rows`, `tags`).
+
+    `fill` is the value of every element, or the table if its elements are read as they are.
+    """
 
     data: Any
     tag: Any

@@ -24,6 +24,7 @@ from strads.engine.views.kinds import (
     RaggedType,
     ScratchType,
     SegmentedType,
+    is_read_as_it_is,
     make_ghost_row,
 )
 from strads.engine.views.recorded_rows import (
@@ -109,7 +110,11 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
                 log_once(view, _element_of(view, index), 0)
                 return view.fill
 
-            return element
+            def element_as_it_is(view, index):  # type: ignore[no-untyped-def]
+                log_once(view, _element_of(view, index), 0)
+                return view.fill[index]
+
+            return element_as_it_is if is_read_as_it_is(view) else element
         if _is_element_of_block(view, index):
 
             def item(view, index):  # type: ignore[no-untyped-def]
@@ -155,10 +160,15 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
             wrap(index, view.shape[0])
             return view.fill
 
+        def element_as_it_is(view, index):  # type: ignore[no-untyped-def]
+            return view.fill[np.uint64(wrap(index, view.shape[0]))]
+
         def part(view, index):  # type: ignore[no-untyped-def]
             wrap(index, view.shape[0])
             return make_ghost_row((view.shape[1:], view.fill))
 
+        if is_read_as_it_is(view):
+            return element_as_it_is
         return element if len(view.member("shape")) == 1 else part
     return ghost_getitem(view) if isinstance(view, GhostType) else scratch_getitem(view)
 

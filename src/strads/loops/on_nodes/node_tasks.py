@@ -26,6 +26,7 @@ from strads.schedule.records.access import AccessRecords, TableShape
 from strads.schedule.records.hot_rows import hot_row
 
 _MAX_COPIED = 4096  # bytes of rows that a task may copy
+_CHECKED = 16  # bytes that are copied in the time in which the index of an access is checked
 _MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
 _EXPENSIVE_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more bytes, in all so many times the tables
 
@@ -143,7 +144,7 @@ class NodeTasks:
 
     def _record(self, memory: NDArray[Any] | None, keep: bool, *, is_trial: bool) -> AccessRecords | None:
         run = self.reconnaissance()
-        if run.recorder.scratch:
+        if run.recorder.scratch or self.program.argument_roles.read_in_ghosts:
             self.gather_all_rows()
         while True:
             records, failure, is_last = None, None, run.recorder.scratch
@@ -263,7 +264,8 @@ class NodeTasks:
             and program.written_bytes(bound) <= accesses * tasks
         ):
             return True  # the copy of what is written, which such a run keeps, is negligible beside the tasks
-        return copied > _MAX_COPIED or (changes and program.writes_little(bound, tasks))
+        is_copied_faster = program.written_bytes(bound) <= _CHECKED * accesses * tasks
+        return copied > _MAX_COPIED or (changes and (is_copied_faster or program.writes_little(bound, tasks)))
 
     def copies_too_much(self) -> str | None:
         """Explain why tasks would copy rows much longer than what they work on; None if they do not, or if one fails.

@@ -125,6 +125,8 @@ def _prepare(
             written=program.facts.written,
             aligned=program.argument_roles.in_plan_order(program.facts.segments),
             deciding=program.facts.deciding,
+            deciding_columns=program.facts.deciding_columns,
+            written_columns=program.facts.written_columns,
             is_volatile=bool(program.facts.volatile) and not program.facts.guards_roundings,
             guards_roundings=program.facts.guards_roundings,
             takes_any_contents=decision.checks_all and not decision.follows_contents,

@@ -17,9 +17,10 @@ from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
 from strads.loops.program import LoopProgram, Variant
 from strads.partition import even_bounds
+from strads.schedule.choice import middle_of
 from strads.schedule.kernels.streaming import empty_lines
 from strads.schedule.loop import Loop
-from strads.schedule.loop_sample import SHORT, LoopSample, PlanningCost, records_outweigh
+from strads.schedule.loop_sample import SHORT, LoopSample, PlanningCost, records_outweigh, too_costly
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
 from strads.schedule.records.access import AccessRecords
@@ -83,7 +84,7 @@ class RecordingDecision:
     rejected, loop_sample
         Why no strategy would do, if it was tried on a part of the loop; what such parts showed.
     serves_one_call
-        Whether a plan would serve one call only, as rows change from call to call, and the time of a task is known.
+        Whether a plan would serve one call only, as rows change from call to call.
     """
 
     tasks: NodeTasks
@@ -109,7 +110,9 @@ def decide_recording(spec: LoopSpec, whole: NodeTasks) -> RecordingDecision:
     """
     program, bound = whole.program, whole.bound
     outcomes, guards = (program.as_variant(kind, bound) for kind in (Variant.OUTCOMES, Variant.GUARDS))
-    varying = program.as_variant(Variant.VARYING, bound) if spec.changes else None
+    varying = program.as_variant(Variant.VARYING, bound) if spec.changed else None
+    if varying is not None and spec.changed & (varying.facts.deciding | varying.facts.deciding_columns):
+        varying = None  # other rows are touched, whatever the outcomes
     if guards is not None and (
         spec.in_order_of_sums
         or spec.options.interpreted
@@ -194,9 +197,8 @@ def _decide_by_samples(
     one_thread = is_single and in_order
     alone = alone or (ONE_THREAD if one_thread and program.same_bits_with_checks(bound) else None)
     loop = loop_of(spec, tasks, in_order=in_order)
-    serves_one_call = spec.changes and not (loop.computes and _may_gain_much(spec, tasks))
     if may_be_alone and not alone:
-        alone = _reason_in_sample(spec, tasks, loop, serves_one_call=serves_one_call)
+        alone = _reason_in_sample(spec, tasks, loop)
     loop_sample, rejected = None, dict[str, str]()
     middle = tasks.record_middle() if may_be_alone and not alone else None
     if middle is not None and middle.rows.size:
@@ -222,7 +224,7 @@ def _decide_by_samples(
         alone = _outweighed(spec, tasks)
     memory = _room_for_copies(spec, tasks)
     known = partial(
-        RecordingDecision, tasks, memory, rejected=rejected, loop_sample=loop_sample, serves_one_call=serves_one_call
+        RecordingDecision, tasks, memory, rejected=rejected, loop_sample=loop_sample, serves_one_call=spec.changes
     )
     if may_be_alone:
         alone, checks_all, follows_contents = _check_in_run(spec, tasks, alone, one_thread=one_thread)
@@ -235,9 +237,7 @@ def _decide_by_samples(
     return _recorded(tasks, known, alone, room, keep=keep, may_be_alone=may_be_alone, is_trial=is_trial)
 
 
-def _reason_in_sample(
-    spec: LoopSpec, tasks: NodeTasks, loop: Loop, *, serves_one_call: bool
-) -> SequentialReason | None:
+def _reason_in_sample(spec: LoopSpec, tasks: NodeTasks, loop: Loop) -> SequentialReason | None:
     """Return why a loop makes no plan in this call, if a sample of its tasks shows that.
 
     The planner detects crowded rows and chains itself: detecting them here saves the records.
@@ -245,7 +245,7 @@ def _reason_in_sample(
     reason = tasks.copies_too_much()
     some = None if reason else tasks.sample()
     reason = reason or tasks.find_hot_row(some)
-    return SequentialReason(reason) if reason else unplanned(spec, some, loop, serves_one_call=serves_one_call)
+    return SequentialReason(reason) if reason else unplanned(spec, some, loop, serves_one_call=spec.changes)
 
 
 def _check_in_run(
@@ -318,26 +318,18 @@ def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> SequentialReason | None:
     return SequentialReason("records of its many accesses would take much more memory and time than the loop itself")
 
 
-def _may_gain_much(spec: LoopSpec, tasks: NodeTasks) -> bool:
-    """Whether a plan that serves one call only costs little beside a loop of which the time of a task is not known.
-
-    It takes milliseconds for a short loop; and the indices of others may be checked beforehand in any case. All nodes
-    come to the same answer.
-    """
-    program, bound, count = tasks.program, tasks.bound, len(spec.indices)
-    return count < SHORT or (program.gains_from_checks(bound) and not program.writes_little(bound, count))
-
-
 def unplanned(
     spec: LoopSpec, some: AccessRecords | None, loop: Loop, *, serves_one_call: bool
 ) -> SequentialReason | None:
     """Return why this call makes no plan, if one would take too long, given the records of a sample of the tasks."""
-    may_be_put_off = spec.is_first and loop.tasks >= SHORT
-    if some is None or spec.options.strategy != "auto" or not (serves_one_call or may_be_put_off):
+    if some is None or spec.options.strategy != "auto":
         return None
     cost = PlanningCost.of(some, loop)
     if serves_one_call and cost.exceeds_one_call:
         return CHANGING
+    if cost.too_many_calls and not middle_of(loop.tasks):  # of others, the middle shows whether all need to be recorded
+        return SequentialReason(too_costly(cost.too_many_calls))
+    may_be_put_off = spec.is_first and loop.tasks >= SHORT
     return FIRST_CALL if may_be_put_off and cost.exceeds_first_call else None
 
 
@@ -356,6 +348,7 @@ def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
         replica_bytes=tasks.replica_bytes,
         seed=spec.options.seed,
         allocates=program.facts.allocates,
+        copies=program.copies_rows,
         computes=program.facts.computes,
         parallel=tasks.team.for_each,
     )

@@ -1,6 +1,6 @@
 """A loop as the driver describes it to the nodes, and their replies."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -76,6 +76,7 @@ class LoopSpec:
     is_first: bool = False  # whether no loop with the same key is known, in programs where earlier calls count
     samples_rows: bool = False  # whether to sample the tasks' rows before and after this run: do they stay the same?
     changes: bool = False  # whether the data that determine its rows have changed since the last call
+    changed: frozenset[int] = frozenset()  # arguments whose contents have, if the tables are the same
     deal: Deal = ()  # how rows are dealt to blocks for `near`
     replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused
     counters: frozenset[int] = frozenset()  # tables that threads only add integers to, each in a copy of its own
@@ -93,8 +94,11 @@ class LoopFacts:
         Required layout of some tables on the nodes when the loop runs.
     placed
         Layout of the others when the loop was planned.
-    written, aligned, deciding
-        Tables that the loop writes; that it reads in plan order; arguments that determine its rows.
+    written, aligned
+        Tables that the loop writes; that it reads in plan order.
+    deciding, deciding_columns, written_columns
+        Arguments that determine its rows; written tables of which other columns do so than those that it writes; tables
+        of which it writes only some columns → these.
     is_volatile, guards_roundings
         Whether values that the loop changes select rows, or sums whose order a run may change.
     takes_any_contents
@@ -120,6 +124,8 @@ class LoopFacts:
     written: frozenset[int]
     aligned: frozenset[int]
     deciding: frozenset[int]
+    deciding_columns: frozenset[int]
+    written_columns: Mapping[int, frozenset[str | int]]
     is_volatile: bool
     guards_roundings: bool
     takes_any_contents: bool

@@ -34,6 +34,24 @@ def attract_slowly(k, left, right, W, C, rate):
     C[right[k], 0] -= total
 
 
+def relax_edges(k, frontier, starts, ends, weights, distance, parent):
+    v = frontier[k]
+    for p in range(starts[v], starts[v + 1]):
+        w = ends[p]
+        if weights[p] < 0.75 and distance[v] + weights[p] < distance[w]:
+            distance[w] = distance[v] + weights[p]
+            parent[w] = v
+
+
+def predict(k, features, weights):
+    total = 0.0
+    for j in range(features.shape[1]):
+        total += weights[features[k, j]]
+    step = 0.5 / (1.0 + exp(-total))
+    for j in range(features.shape[1]):
+        weights[features[k, j]] -= step
+
+
 class Minibatches:
     """The arguments of calls with other pairs, in tables of their own, and common weights."""
 
@@ -111,3 +129,25 @@ def test_frontiers_on_a_large_table(order):
             order=order,
         )
         neighbours[3] = 0
+
+
+def test_frontiers_under_conditions_on_data():
+    """Other vertices touch other rows, whatever the outcomes of the conditions on weights."""
+    rng = np.random.default_rng(0)
+    starts = strads.dvector(8 * np.arange(ROWS + 1))
+    ends, weights = strads.dvector(rng.integers(0, ROWS, 8 * ROWS)), strads.dvector(rng.integers(1, 8, 8 * ROWS) / 8)
+    frontier, distance = strads.dvector(np.zeros(TASKS, np.int64)), strads.dvector.full(ROWS, 99.0)
+    parent = strads.dvector.full(ROWS, -1, "i8")
+    distance[:50] = 0.0
+    for size in (50, 30, 70, 400, 900, 800, 850):
+        frontier[:] = rng.integers(0, 50 if size < 100 else ROWS, TASKS)
+        tables = frontier, starts, ends, weights, distance, parent
+        assert run_or_refuse(size, relax_edges, *tables) is None
+    assert "change from call to call" in strads.async_for(860, relax_edges, *tables).plan.explain()
+
+
+def test_a_loop_that_computes_little_is_not_planned_in_each_call():
+    rng = np.random.default_rng(0)
+    weights = strads.dvector.zeros(1 << 16, "f8")
+    calls = [(predict, strads.dvector(rng.integers(0, 1 << 16, (TASKS, 20))), weights) for _ in range(5)]
+    assert strategies(calls)[2:] == ["sequential"] * 3

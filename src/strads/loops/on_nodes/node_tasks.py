@@ -27,6 +27,7 @@ from strads.schedule.records.hot_rows import hot_row
 
 _MAX_COPIED = 4096  # bytes of rows that a task may copy
 _CHECKED = 16  # bytes that are copied in the time in which the index of an access is checked
+_CACHED = 1 << 20  # bytes of tables that stay in the cache
 _MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
 _EXPENSIVE_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more bytes, in all so many times the tables
 
@@ -229,6 +230,8 @@ class NodeTasks:
 
     def prefetch_distance(self, loop: Loop) -> int:
         """Return by how many tasks a run in sequence fetches rows ahead; see `loop_sample.prefetch_distance`."""
+        if sum(table.rows * table.row_bytes for table in self.tables) <= _CACHED:
+            return 0
         some = self.sample() if self.program.can_prefetch(self.bound, self.indices) else None
         return 0 if some is None else prefetch_distance(some, loop)
 
@@ -251,6 +254,8 @@ class NodeTasks:
             Whether the data that determine the rows change from call to call, as far as is known.
         """
         program, bound = self.program, self.bound
+        if changes and program.writes_little(bound, tasks):
+            return True
         try:
             run = self.reconnaissance()
             accesses, copied = run.effort()
@@ -265,7 +270,7 @@ class NodeTasks:
         ):
             return True  # the copy of what is written, which such a run keeps, is negligible beside the tasks
         is_copied_faster = program.written_bytes(bound) <= _CHECKED * accesses * tasks
-        return copied > _MAX_COPIED or (changes and (is_copied_faster or program.writes_little(bound, tasks)))
+        return copied > _MAX_COPIED or (changes and is_copied_faster)
 
     def copies_too_much(self) -> str | None:
         """Explain why tasks would copy rows much longer than what they work on; None if they do not, or if one fails.

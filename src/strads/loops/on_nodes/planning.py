@@ -91,7 +91,7 @@ def _notes(spec: LoopSpec, decision: RecordingDecision) -> tuple[str, ...]:
     program, arguments = decision.tasks.program, decision.tasks.bound.arguments
     facts = program.facts
     notes = []
-    if facts.outcomes:
+    if facts.outcomes and not decision.checks_all:
         notes.append("conditions that the loop changes: recorded both ways, so the plan holds whatever they are")
     for position in sorted(facts.drawn):
         name = arguments[position].name

@@ -394,3 +394,22 @@ def test_counters_of_drawn_rows_are_copied():
         assert T.to_numpy().sum() == 3 * len(A)
         found.append((A.to_numpy().tobytes(), T.to_numpy().tobytes()))
     assert found[0] == found[1]
+
+
+def smooth_and_count(k, e, x, kind, count):
+    x[e[k, 0]] = 0.5 * (x[e[k, 0]] + x[e[k, 1]] + x[e[k, 2]])
+    count[kind[k]] += 1
+
+
+@pytest.mark.nodes
+def test_copies_of_counters_beside_random_batches_are_all_summed(runtime):
+    """Random batches have barriers between them only, but copies are summed after the last one, too."""
+    rng, n = np.random.default_rng(5), 30_000
+    edges, kinds = rng.integers(0, n, (n, 3)), rng.integers(0, 4, n)
+    x, count = strads.dvector(rng.random(n)), strads.dvector.zeros(4, "i8")
+    for _ in range(2):
+        stats = strads.async_for(n, smooth_and_count, strads.dvector(edges), x, strads.dvector(kinds), count)
+    assert stats.strategy == "components"
+    assert "random batches" in stats.plan.explain()
+    assert "copy of its own" in stats.plan.explain()
+    np.testing.assert_array_equal(count.to_numpy(), 2 * np.bincount(kinds))

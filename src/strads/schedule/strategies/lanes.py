@@ -94,9 +94,10 @@ def _packed(
 
 
 def with_barriers(plan: Plan) -> Plan:
-    """Separate the stages of a plan by barriers, for comparison: *micro synchronization* (thesis §4.2)."""
-    if np.any(np.diff(plan.offsets) == 0):
-        return plan  # already has barriers
+    """End each stage of a plan with a barrier: *micro synchronization* (thesis §4.2), and where replicas are summed."""
+    is_barrier = np.diff(plan.offsets) == 0
+    if np.any(is_barrier):
+        return plan if is_barrier[-1] else _with_last_barrier(plan)
     _refuse_waiting_within_stage(plan)
     plan = plan.listed()
     stages, sizes = np.unique(plan.stage, return_counts=True)
@@ -116,6 +117,23 @@ def with_barriers(plan: Plan) -> Plan:
         successors=precedence.successors,
         parallelism=parallelism(work, precedence),
         details=replace(plan.details, cells=None, work=work),
+    )
+
+
+def _with_last_barrier(plan: Plan) -> Plan:
+    """Add a barrier that waits for all jobs: some plans have barriers only between their stages."""
+    plan = plan.listed()
+    last = np.flatnonzero(np.diff(plan.successor_offsets) == 0)
+    degrees = np.diff(plan.successor_offsets)
+    degrees[last] = 1
+    return replace(
+        plan,
+        offsets=np.append(plan.offsets, plan.offsets[-1]),
+        stage=np.append(plan.stage, plan.stage[-1]).astype(np.int32),
+        predecessors=np.append(plan.predecessors, len(last)).astype(np.int32),
+        successor_offsets=np.concatenate([[0], np.cumsum(np.append(degrees, 0))]).astype(np.int64),
+        successors=np.insert(plan.successors, plan.successor_offsets[last], plan.jobs).astype(np.int32),
+        details=replace(plan.details, cells=None, work=np.append(plan.work, 0)),
     )
 
 

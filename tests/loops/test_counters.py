@@ -231,6 +231,8 @@ def test_scalars_count_if_they_are_signed_integers(of):
 @pytest.mark.parametrize(("body", "data", "table"), COUNTING, ids=name_of)
 @pytest.mark.few(3)
 def test_the_result_is_that_of_the_loop(runtime, body, data, table, dtype):
+    if dtype == "u1" and body in (with_condition, whole_rows):
+        pytest.skip("NumPy refuses to add -2 to a uint8, and Numba an int64 to an array of these")
     indices = np.random.default_rng(3).integers(0, 10, TASKS)
     if data.fields:
         records = np.zeros(TASKS, [("i", "i4"), ("x", "f8")])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from plan_check import verify_plan
 
 from strads.errors import PlanError
-from strads.schedule import AccessRecords, build_plan
-from strads.schedule.strategies.lanes import rounds_of, with_lanes
+from strads.schedule import AccessRecords, Plan, build_plan
+from strads.schedule.strategies.lanes import rounds_of, with_barriers, with_lanes
 
 
 @settings(max_examples=100, deadline=None)
@@ -27,6 +27,35 @@ def test_lanes_are_safe_and_closed_by_barriers(records: AccessRecords, lanes: in
         assert sorted(set(inside[:-1].tolist())) == sorted(inside[:-1].tolist())
         assert 1 <= len(inside) - 1 <= lanes
         assert np.all(inside < lanes)
+
+
+def ends_with_a_barrier(plan: Plan) -> bool:
+    """Whether all jobs have ended once the last one, a barrier, is ready."""
+    waits = np.zeros(plan.jobs, np.bool_)
+    waits[-1] = True
+    for job in reversed(range(plan.jobs - 1)):
+        waits[job] = np.any(waits[plan.successors[plan.successor_offsets[job] : plan.successor_offsets[job + 1]]])
+    return bool(plan.offsets[-1] == plan.offsets[-2] and np.all(waits))
+
+
+@settings(max_examples=100, deadline=None)
+@given(any_loops())
+def test_barriers_close_every_stage(records: AccessRecords) -> None:
+    plan = with_barriers(build_plan(records, threads=2))
+    verify_plan(plan, records)
+    assert plan.jobs == 0 or ends_with_a_barrier(plan)
+
+
+def test_a_barrier_closes_the_last_of_some_batches() -> None:
+    """Copies of counters and relaxed tables are summed at barriers, so there has to be one after all jobs."""
+    records = scattered(20_000, 60_000, 9)
+    plan = build_plan(records, threads=2)
+    assert plan.details.batches > 1
+    assert not ends_with_a_barrier(plan)
+    closed = with_barriers(plan)
+    assert ends_with_a_barrier(closed)
+    assert closed.jobs == plan.jobs + 1
+    verify_plan(closed, records)
 
 
 def test_lanes_are_balanced_and_deterministic() -> None:

@@ -153,6 +153,7 @@ def test_fields_that_are_written_are_volatile(body):
     assert facts(body, RECORDS, ROWS).volatile == {1}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("body", [relax, relax_neighbours, count, count_in_rows])
 @pytest.mark.parametrize("order", ["any", "sequential"])
 def test_results_are_those_of_the_loop(body, order):
@@ -162,6 +163,7 @@ def test_results_are_those_of_the_loop(body, order):
         assert run_or_refuse(LINKS, body, table, B, order=order, fastmath=False, threads=2) is None
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", STEERED)
 def test_steered_loops_are_right(body):
     E, B = strads.dvector(edges()), bodies()
@@ -170,6 +172,7 @@ def test_steered_loops_are_right(body):
 
 
 @pytest.mark.nodes
+@pytest.mark.few(2)
 @pytest.mark.parametrize("body", [relax, relax_neighbours, count])
 def test_on_nodes(runtime: Runtime, body):
     table = strads.dvector(edges() if body is count else links())

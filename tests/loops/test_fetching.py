@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import strads
+from strads.loops.on_nodes import node_tasks
 from strads.schedule import loop_sample
 
 TASKS, ROWS = 3000, 500
@@ -97,6 +98,7 @@ def values(table):
 )
 def test_rows_fetched_ahead_change_no_result(body, threads, monkeypatch):
     monkeypatch.setattr(loop_sample, "WAITING", -1.0)
+    monkeypatch.setattr(node_tasks, "_CACHED", 0)
     fetched, expected = make(body.__name__), make(body.__name__)
     stats = strads.async_for(TASKS, body, *fetched, strategy="sequential", threads=threads, fastmath=False)
     assert stats.plan.details.prefetch_distance > 0

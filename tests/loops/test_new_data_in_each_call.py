@@ -43,6 +43,11 @@ def relax_edges(k, frontier, starts, ends, weights, distance, parent):
             parent[w] = v
 
 
+def sweep(k, grid, colour):
+    for t in range(1 + (k + colour) % 2, grid.shape[1] - 1, 2):
+        grid[k + 1, t] = 0.25 * (grid[k, t] + grid[k + 2, t] + grid[k + 1, t - 1] + grid[k + 1, t + 1])
+
+
 def predict(k, features, weights):
     total = 0.0
     for j in range(features.shape[1]):
@@ -151,3 +156,15 @@ def test_a_loop_that_computes_little_is_not_planned_in_each_call():
     weights = strads.dvector.zeros(1 << 16, "f8")
     calls = [(predict, strads.dvector(rng.integers(0, 1 << 16, (TASKS, 20))), weights) for _ in range(5)]
     assert strategies(calls)[2:] == ["sequential"] * 3
+
+
+@pytest.mark.parametrize("colours", [2, 3])
+def test_numbers_that_return_are_planned(colours):
+    grid = strads.dvector(np.random.default_rng(0).normal(size=(TASKS + 2, 40)))
+    found = strategies([(sweep, grid, call % colours) for call in range(4 * colours)])
+    assert "sequential" not in found[2 * colours :]
+
+
+def test_numbers_that_do_not_return_are_not_planned():
+    grid = strads.dvector(np.random.default_rng(0).normal(size=(TASKS + 2, 40)))
+    assert set(strategies([(sweep, grid, call % 10) for call in range(30)])[1:10]) == {"sequential"}

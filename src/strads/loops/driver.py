@@ -92,16 +92,19 @@ class _KeptLoop:
         found, takes_any = call.deciding(self.facts), self.facts.takes_any_contents and call.remembers
         if not takes_any or not self.changes:
             return takes_any or self.contents == found
-        same, self.contents = self.contents == found, found
-        return not same
+        changed, self.contents = self.changed(call), found
+        return bool(changed) and not (call.are_scalars(changed) and _scalars_return(call, found))
 
     def is_of_other_scalars(self, call: "_Call") -> bool:
         """Whether the plan is valid for other numbers, and the same tables and arrays."""
-        found = call.deciding(self.facts)
-        differing = [call.arguments[p] for p, content in self.contents.items() if found.get(p) != content]
         is_valid = not (self.facts.planning_is_deferred or self.facts.takes_any_contents)
-        are_scalars = all(isinstance(argument, int | float | tuple | np.generic) for argument in differing)
-        return is_valid and bool(differing) and are_scalars  # one that has failed for the same numbers is obsolete
+        changed = self.changed(call)
+        return is_valid and bool(changed) and call.are_scalars(changed)  # one that failed for the same ones is obsolete
+
+    def changed(self, call: "_Call") -> frozenset[int]:
+        """Return the arguments whose contents determine rows, and have changed until a call."""
+        found = call.deciding(self.facts)
+        return frozenset(position for position, content in self.contents.items() if found.get(position) != content)
 
     def _lies_as_planned(self, call: "_Call", position: int) -> bool:
         table = table_of(call.arguments[position])
@@ -126,6 +129,7 @@ class _NewCalls:
 # Most recently used last. Several threads may call loops: the lock is held while the list or its users change.
 _kept: list[_KeptLoop] = []
 _new: dict[Hashable, _NewCalls] = {}  # by `_Call.form`; most recently used last
+_scalars: dict[Hashable, list[dict[int, Hashable]]] = {}  # by key: those of calls that seemed to be the only ones
 _keeping = threading.RLock()  # tables may be collected, and drop their loops, at any time on any thread
 
 
@@ -160,6 +164,10 @@ class _Call:
         """Return the content keys of what determines the rows of a prepared loop, by position."""
         of_columns = {p: content_key(self.arguments[p], facts.written_columns[p]) for p in facts.deciding_columns}
         return self.contents(facts.deciding) | dict(sorted(of_columns.items()))
+
+    def are_scalars(self, positions: Collection[int]) -> bool:
+        """Whether the arguments at some positions are all numbers, or tuples of them."""
+        return all(isinstance(self.arguments[p], int | float | tuple | np.generic) for p in positions)
 
     def references(self, bounds: dict[int, NDArray[np.int64]]) -> tuple[Any, ...]:
         """Return the arguments as they are sent, of tables laid out by these bounds."""
@@ -265,7 +273,8 @@ def _prepared(call: _Call, failed: _Failed = _Failed.NEVER) -> Iterator[tuple[_K
 
 def _find(call: _Call) -> _KeptLoop | None:
     """Return a kept loop that is valid for a call, marked as in use; None if there is none."""
-    for kept in reversed(_kept.copy()):
+    latest_first = _kept[::-1]
+    for kept in sorted(latest_first, key=lambda kept: kept.facts.takes_any_contents):  # those for these contents first
         if kept.serves(call):
             with _keeping:
                 if kept in _kept:  # otherwise another thread has just dropped it
@@ -289,9 +298,9 @@ def _prepare(call: _Call, failed: _Failed) -> _KeptLoop:
     if outdated is not None and call.remembers:
         # A loop that has run in sequence continues to do so. Only once its rows have been the same in two calls is
         # reconnaissance worthwhile.
+        changed = outdated.changed(call)
         found = call.deciding(outdated.facts)
-        changed = frozenset(position for position in found if found[position] != outdated.contents.get(position))
-        changes = bool(changed)
+        changes = bool(changed) and not (call.are_scalars(changed) and _scalars_return(call, found))
         if outdated.facts.stays_in_sequence and call.options.strategy == "auto":
             alone = "its rows have changed, and it already ran in sequence before"
         samples_rows, stays = outdated.facts.samples_rows_next, outdated.stays
@@ -345,6 +354,22 @@ def _new_calls(call: _Call) -> _NewCalls:
         if len(_new) > _MAX_FORMS:
             del _new[next(iter(_new))]
     return found
+
+
+def _scalars_return(call: _Call, found: dict[int, Hashable]) -> bool:
+    """Whether one of few sets of numbers decides the rows of a call, and did so in a call that was not planned.
+
+    Then a plan for each is worthwhile: the colour of a sweep, whose turn it is.
+    """
+    with _keeping:
+        earlier = _scalars.pop(call.key, [])
+        is_known = found in earlier
+        if not is_known:
+            earlier.append(found)
+        _scalars[call.key] = earlier[: _MAX_OF_SCALARS + 2]
+        if len(_scalars) > _MAX_FORMS:
+            del _scalars[next(iter(_scalars))]
+    return is_known and len(earlier) <= _MAX_OF_SCALARS + 1
 
 
 def _runs_alone(call: _Call) -> bool:

@@ -23,6 +23,7 @@ ALONE = "one job runs the loop in its order"
 JOB_NS = 500.0  # cost to a thread of taking and finishing a job
 PARTS, SMALLEST_PART, LARGEST_PART = 16, 1 << 17, 1 << 20  # of a long loop's tasks, of which one part stands for all
 ENOUGH_TASKS = 1 << 18  # for identifying a row that many tasks touch
+CROWDED = 0.01  # share of the tasks that touch a row which is worth mentioning
 WORTHWHILE = 1.2  # minimum estimated speed-up of two threads over one, as estimates may be wrong
 
 
@@ -30,7 +31,7 @@ def in_sequence(problem: Problem) -> Plan:
     """One job runs the loop in its order. Applies to every loop."""
     looked_at = min(problem.tasks, ENOUGH_TASKS)
     row, sharing = problem.busiest_row_of(looked_at)
-    if row < 0:
+    if row < 0 or sharing < CROWDED * looked_at:
         return one_job(problem, "sequential", ALONE)
     bottleneck = f"{sharing:,} of {looked_at:,} tasks touch {problem.row_name(row)}"
     return one_job(problem, "sequential", f"{ALONE} ({bottleneck})").with_details(bottleneck=bottleneck)

@@ -8,7 +8,7 @@ from strads.loops.python_mode import record_few
 from strads.schedule.records.access import AccessRecords, same_rows
 from strads.schedule.records.hot_rows import hot_row
 
-LEFT_ROWS = "a task has left the rows that were recorded for it"
+LEFT_ROWS = "values that it writes choose its rows, and these have changed"
 
 
 @dataclass(frozen=True)

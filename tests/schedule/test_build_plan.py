@@ -145,6 +145,22 @@ def test_rows_that_are_visited_often_are_visited_in_passes(tasks: int, items: in
     assert (f"{passes} passes" in plan.reason) == (passes > 1)
 
 
+def test_tasks_of_a_cell_run_in_the_order_of_the_rows_of_the_larger_table() -> None:
+    records = ratings(100_000, 3000, 2000)
+    small, large = (
+        replace(records, tables=tuple(replace(table, row_bytes=size) for table in records.tables)) for size in (64, 256)
+    )
+    plan = build_plan(small, threads=2)
+    by_job = [plan.order[first:last] for first, last in zip(plan.offsets[:-1], plan.offsets[1:], strict=True)]
+    assert all(np.all(np.diff(tasks) > 0) for tasks in by_job), "tables that fit in the cache: in loop order"
+    sorted_plan = build_plan(large, threads=2)
+    assert same(sorted_plan, build_plan(large, threads=7))
+    users = records.rows[:, 0]
+    for tasks, first, last in zip(by_job, sorted_plan.offsets[:-1], sorted_plan.offsets[1:], strict=True):
+        expected = tasks[np.argsort(users[tasks], kind="stable")]
+        assert np.array_equal(sorted_plan.order[first:last], expected)
+
+
 def test_rows_without_numbers_are_planned() -> None:
     records = ratings(100_000, 3000, 100)
     empty_rows = tuple(replace(table, row_bytes=0) for table in records.tables)
@@ -162,6 +178,7 @@ def test_large_tables_are_passed_over_less_often() -> None:
 @pytest.mark.parametrize(("items", "taken"), [(1000, True), (1, False)])
 def test_rows_are_copied_into_the_order_of_a_rotation_that_is_taken(items: int, taken: bool) -> None:
     records = ratings(10_000, 3000, items)
+    records = replace(records, tables=tuple(replace(table, row_bytes=64) for table in records.tables))
     source = np.random.default_rng(0).random(10_000).view([("score", "f8")])
     copy_in_order = PlanOrderCopy.of(source, empty_lines((10_000,), source.dtype))
     copy_in_order.target[:] = 0

@@ -1,12 +1,14 @@
 """Cuts, chains, packing and grouping on their own."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strads.engine.plans.gather import as_records
-from strads.schedule.kernels.counting_sort import PlanOrderCopy, count_keys, group_by_key
+from strads.schedule.kernels.counting_sort import PlanOrderCopy, count_keys, group_by_key, sort_groups
 from strads.schedule.kernels.packing import pack
 from strads.schedule.kernels.parallel import sequential
 from strads.schedule.kernels.streaming import begins_line, empty_lines
@@ -120,6 +122,28 @@ def test_rows_are_copied_while_tasks_are_grouped(keys: list[int], row_bytes: int
     else:
         assert misplaced or tasks == 0
         assert np.all(memory.view(np.uint8) == 7)
+
+
+@settings(deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 40), min_size=1, max_size=12),
+    largest=st.sampled_from([0, 1, 7, 2047, 2048, 100_000, 2**31 - 1]),
+    column=st.integers(0, 1),
+    chunks=st.integers(1, 4),
+    seed=st.integers(0, 9),
+)
+def test_groups_are_sorted_by_a_number_of_each_task(
+    sizes: list[int], largest: int, column: int, chunks: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    numbers = random.integers(0, largest, (sum(sizes), 2), endpoint=True).astype(np.int32)
+    if largest > 7:  # some are equal
+        numbers[::3] = largest // 2
+    order, offsets = random.permutation(sum(sizes)).astype(np.int32), np.concatenate([[0], np.cumsum(sizes)])
+    groups = [order[first:last].copy() for first, last in pairwise(offsets)]
+    sort_groups(order, offsets, numbers.ravel(), 2, column, chunks, sequential)
+    expected = [group[np.argsort(numbers[group, column], kind="stable")] for group in groups]
+    assert np.array_equal(order, np.concatenate(expected))
 
 
 def test_rows_too_long_for_the_buffers_are_not_copied_while_tasks_are_grouped() -> None:

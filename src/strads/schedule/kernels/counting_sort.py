@@ -8,11 +8,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import even_bounds
 from strads.schedule.kernels.parallel import Parallel, index_dtype
-from strads.schedule.kernels.prefetch import prefetch_ahead
+from strads.schedule.kernels.prefetch import SOON, prefetch, prefetch_ahead
 from strads.schedule.kernels.streaming import LINE, begins_line, empty_lines, finish_streams, stream_lines
 
 _MAX_BUFFERED = 1 << 21  # bytes: as much as a core's private cache holds
+_DIGIT_BITS = 11  # of the numbers that groups are sorted by, digit by digit
 
 
 @dataclass(frozen=True)
@@ -160,3 +162,89 @@ def group_by_key(
 
         parallel(scatter, chunks)
     return order, np.concatenate([[0], ends[:, -1]]).astype(np.int64)
+
+
+@njit(nogil=True, cache=True)
+def _sort_groups(
+    order: NDArray[np.integer],
+    offsets: NDArray[np.int64],
+    begin: int,
+    end: int,
+    numbers: NDArray[np.integer],
+    width: int,
+    column: int,
+) -> None:
+    """Sort the groups begin..end - 1: see `sort_groups`.
+
+    What is sorted are pairs (number above the group's lowest, place in the group), digit by digit, in the cache.
+    """
+    largest = 0
+    for group in range(begin, end):
+        largest = max(largest, offsets[group + 1] - offsets[group])
+    tasks = np.empty(largest, order.dtype)
+    pairs, sorted_pairs = np.empty(largest, np.uint64), np.empty(largest, np.uint64)
+    starts = np.empty(1 << _DIGIT_BITS, np.uint32)
+    half, step, item = np.uint64(32), np.uint64(width), np.uint64(column)
+    for group in range(begin, end):
+        first, size = np.uint64(offsets[group]), np.uint64(offsets[group + 1] - offsets[group])
+        low, high = np.uint64(0xFFFFFFFF), np.uint64(0)
+        for place in range(size):
+            if place + np.uint64(SOON) < size:
+                prefetch(numbers, np.uint64(order[first + place + np.uint64(SOON)]) * step + item)
+            tasks[place] = order[first + place]
+            number = np.uint64(numbers[np.uint64(order[first + place]) * step + item])
+            pairs[place] = number << half | place
+            low, high = min(low, number), max(high, number)
+        if low >= high:
+            continue
+        bits = np.uint64(0)
+        while (high - low) >> bits > np.uint64(0):
+            bits += np.uint64(1)
+        digits = (bits + np.uint64(_DIGIT_BITS - 1)) // np.uint64(_DIGIT_BITS)
+        width_of_digit = (bits + digits - np.uint64(1)) // digits
+        radix = np.uint64(1) << width_of_digit
+        below, shift = low << half, half
+        for _ in range(digits):
+            starts[: np.int64(radix)] = 0
+            for place in range(size):
+                starts[(pairs[place] - below) >> shift & (radix - np.uint64(1))] += np.uint32(1)
+            before = np.uint32(0)
+            for digit in range(radix):
+                count = starts[digit]
+                starts[digit] = before
+                before += count
+            for place in range(size):
+                digit = (pairs[place] - below) >> shift & (radix - np.uint64(1))
+                sorted_pairs[np.uint64(starts[digit])] = pairs[place]
+                starts[digit] += np.uint32(1)
+            pairs, sorted_pairs = sorted_pairs, pairs
+            shift += width_of_digit
+        for place in range(size):
+            order[first + place] = tasks[pairs[place] & np.uint64(0xFFFFFFFF)]
+
+
+def sort_groups(
+    order: NDArray[np.integer],
+    offsets: NDArray[np.int64],
+    numbers: NDArray[np.integer],
+    width: int,
+    column: int,
+    chunks: int,
+    parallel: Parallel,
+) -> None:
+    """Sort the tasks of each group by a number that each has, in place; tasks of the same number keep their order.
+
+    Parameters
+    ----------
+    order : (tasks,), offsets : (groups + 1,)
+        The groups, as `group_by_key` returns them.
+    numbers : (all tasks · width,)
+        Numbers of the tasks, not negative; a task is sorted by the one at `column` among its `width`.
+    chunks
+        Parts of about as many tasks that may run in parallel.
+    parallel
+        Runs the chunks.
+    """
+    bounds = np.searchsorted(offsets, even_bounds(len(order), chunks))
+    bounds[-1] = len(offsets) - 1
+    parallel(lambda c: _sort_groups(order, offsets, bounds[c], bounds[c + 1], numbers, width, column), chunks)

@@ -1,8 +1,9 @@
 """Strategy *rotation*: each task touches one row of each of k written tables (thesis §4.1, algorithms 3 and 4).
 
 Where tasks visit rows often, an epoch goes over the grid several times, each time with some of the tasks of each cell:
-factors learned in one cell alone would not fit those of the next. Blocks of a single table pass over parts of the loop
-one after the other, so that what the tasks read in turn is still in the cache for the next block.
+factors learned in one cell alone would not fit those of the next. The tasks of a cell run in the order of the rows of
+the largest table. Blocks of a single table pass over parts of the loop one after the other, so that what the tasks read
+in turn is still in the cache for the next block.
 """
 
 from typing import NamedTuple
@@ -14,11 +15,11 @@ from numpy.typing import NDArray
 from strads.errors import PlanError
 from strads.rng.splitmix import mix
 from strads.schedule.details import Deck, Details
-from strads.schedule.kernels.counting_sort import group_by_key
+from strads.schedule.kernels.counting_sort import group_by_key, sort_groups
 from strads.schedule.kernels.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.written_rows import columns_equal
-from strads.schedule.strategies.blocks import block_lookup, blocks_for_cache, equal_work_cuts
+from strads.schedule.strategies.blocks import CACHE_BYTES, block_lookup, blocks_for_cache, equal_work_cuts
 from strads.schedule.strategies.dealing import GRAIN, deal_plan
 from strads.schedule.strategies.grid import GridJobs, bottleneck, odd, reason_of
 from strads.schedule.strategies.problem import Problem
@@ -104,9 +105,14 @@ def rotation(problem: Problem) -> Plan:
     if problem.near:
         return deal_plan(_deck(problem, columns), problem.loop.deal)
     grid = _Grid.of(problem, columns)
-    # The copy may overwrite the records: pass it only if no other strategy needs them.
-    copy_in_order = problem.copy_in_order if grid.jobs.parallelism >= ENOUGH_OF_GRID else None
+    sorted_by = _column_to_sort_by(problem, columns)
+    # The copy may overwrite the records: pass it only if nothing else needs them.
+    is_chosen = grid.jobs.parallelism >= ENOUGH_OF_GRID and sorted_by is None
+    copy_in_order = problem.copy_in_order if is_chosen else None
     groups = group_by_key(grid.keys, grid.counts, grid.jobs.keys, grid.chunks, problem.parallel, copy_in_order)
+    if sorted_by is not None:
+        found = problem.found
+        sort_groups(*groups, found.rows, found.arity, sorted_by, len(grid.chunks) - 1, problem.parallel)
     names, shape = [problem.tables[problem.column_tables[column]].name for column in columns], grid.shape
     details = Details(
         blocks=dict(zip(names, shape, strict=True)),
@@ -116,6 +122,20 @@ def rotation(problem: Problem) -> Plan:
     )
     reason = reason_of(names, shape, grid.passes, grid.jobs.stage)
     return problem.plan("rotation", reason, groups, grid.jobs.stage, grid.jobs.precedence, details)
+
+
+def _column_to_sort_by(problem: Problem, columns: tuple[int, ...]) -> int | None:
+    """Column by whose rows the tasks of each cell are sorted; None if that would not be worth the time.
+
+    A job then reads the rows of the largest block once and in sequence. There is nothing to gain if the tables fit in a
+    core's cache, and tasks that also touch tables in the order of the loop would tear apart neighbours there.
+    """
+    if len(columns) < 2 or problem.found is not problem.written:
+        return None
+    sizes = [0] * len(columns)
+    for table, axis in _axis_of_tables(problem, columns).items():
+        sizes[axis] += problem.tables[table].rows * problem.tables[table].row_bytes
+    return None if sum(sizes) <= CACHE_BYTES else columns[int(np.argmax(sizes))]
 
 
 def evidently_rotates(problem: Problem) -> bool:

@@ -54,6 +54,7 @@ def test_a_program_runs_without_a_place_for_its_kernels(before, tmp_path):
     assert ("cannot cache function" in done.stderr) == (before == NO_PLACE)
 
 
+@pytest.mark.slow
 def test_damaged_files_are_as_good_as_none(tmp_path):
     assert run("", NUMBA_CACHE_DIR=str(tmp_path)).stdout == "2.0\n"
     files = [path for path in tmp_path.rglob("*.nb*") if "soft_threshold" in path.name]

@@ -62,7 +62,7 @@ def test_functions_that_may_reorder_sums_are_inlined_into_their_callers() -> Non
         assert not is_called or any(word in decorator for word in _INLINING), f"{name}, called by {callers[name]}"
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_kernel_from_the_disk_gives_the_bits_of_the_one_just_compiled(tmp_path: Path, dtype: str) -> None:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}

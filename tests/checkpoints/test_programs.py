@@ -17,7 +17,7 @@ from strads import models
 from strads.checkpoints import current_session
 from strads.cluster import Runtime
 from strads.errors import CheckpointError
-from strads.loops.driver import _kept
+from strads.loops.kept_loops import _kept
 
 HERE = Path(__file__).parent
 

@@ -69,6 +69,7 @@ def test_ray(strads: Strads, files: Path, alone: Path, tmp_path: Path) -> None:
     assert_same(tmp_path, alone, "ray", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -101,6 +102,7 @@ def test_info_shows_logical_nodes(strads: Strads) -> None:
         assert name in done.stdout
 
 
+@pytest.mark.slow
 @needs_mpi
 @pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_mpiexec_needs_no_options(files: Path, alone: Path, tmp_path: Path, processes: int) -> None:

@@ -145,7 +145,7 @@ def test_words_that_the_vocabulary_lacks_are_told_of(strads: Strads, reviews: Pa
     assert "tokens are of words that the vocabulary does not have" in done.stdout
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_its_iteration_and_saves_it(
     reviews: Path, tmp_path: Path, number: signal.Signals, environment: dict[str, str]

@@ -230,6 +230,7 @@ def test_what_is_not_reached_is_said(strads: Strads, samples: Path, tmp_path: Pa
 _ENDLESS = ("--schedule", "random", "--concurrency", "1")  # unlike working sets, it does not see that it is stuck
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_there_is(environment: dict[str, str], samples: Path, tmp_path: Path) -> None:
     options = ["--data", str(samples / "train.svm"), "--out", str(tmp_path / "run"), "--alpha-ratio", "1e-4"]
     options += ["--tol", "0", "--max-iter", "10000000", *_ENDLESS]

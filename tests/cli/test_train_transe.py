@@ -88,6 +88,7 @@ def test_ids_with_names_on_one_thread_give_the_same(
         assert ours["entities"].tobytes() == theirs["entities"].tobytes()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_ends_its_epoch_and_saves_it(
     graph: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:

@@ -18,7 +18,7 @@ from fuzz.shrink import shrink
 from fuzz.worker import CRASH, HANG, Worker
 
 # Bodies, and of each how many scenarios; 1015 is of minibatches, whose plans take longest to compile.
-PROGRAMS = [(1000, 40), (1001, 30), (1015, 6), (1002, 30)]
+PROGRAMS = [(1000, 25), (1001, 30), (1015, 6), (1002, 30)]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def worker() -> Iterator[Worker]:
     worker.stop()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("body", "scenarios"), PROGRAMS)
 def test_loops_agree_with_plain_python(body: int, scenarios: int, worker: Worker):
     tally = Tally()

@@ -99,7 +99,7 @@ _numbers = st.lists(
 )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", ["any", "sequential"])
 @pytest.mark.parametrize("body", BODIES)
 @in_its_own_process(120)

@@ -386,7 +386,7 @@ _reals = st.sampled_from([2.5, -1e-20, np.nextafter(3.0, 4.0), np.nan, 1.0, -8.0
 _places = st.sampled_from([0, 1, 2, 3, 4, 200, -1, -8])
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [*OF_FLOATS, of_a_true_quotient])
 @in_its_own_process(120)
 def test_floats_prove_nothing(body):

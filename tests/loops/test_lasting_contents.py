@@ -90,7 +90,7 @@ _orders = st.sampled_from(["any", "sequential"])
 _valid = st.lists(st.integers(0, ROWS - 1), min_size=ROWS, max_size=ROWS)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["i8", "i4", "u4", "i1"])
 @pytest.mark.parametrize("body", [*LASTING, *OTHERS])
 @in_its_own_process(120)

@@ -277,7 +277,7 @@ def records_of(body, arguments):
     return [set(zip(sparse.rows[a:b].tolist(), sparse.tags[a:b].tolist(), strict=True)) for a, b in spans]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
 def test_the_records_are_those_of_each_access(body, monkeypatch):
     found = records_of(body, tables(body))

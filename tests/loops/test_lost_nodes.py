@@ -61,6 +61,7 @@ def check(folder, status: int, output: str) -> None:
     assert_ended([int(pid) for pid in (folder / "pids").read_text().split()])
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_a_process_of_mpiexec(tmp_path):
     (tmp_path / "program.py").write_text(_PROGRAM)

@@ -283,7 +283,7 @@ def third_of_item(batch, W):
         W[3] += batch[i][2]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("own", "way"), [(False, "BSP"), (True, "BSP"), (False, "Hybrid")])
 def test_minibatches_with_ragged_rows_of_other_lengths(own, way):
     W = zeros(4, "i8")

@@ -65,7 +65,7 @@ def tables_of(columns, dtype="i8"):
     )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", ["any", pytest.param("sequential", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("body", BODIES)
 @in_its_own_process(120)

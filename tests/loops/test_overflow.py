@@ -92,7 +92,7 @@ BODIES = [
 BODIES += [through_helpers, through_an_array]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @pytest.mark.parametrize("order", ["any", "sequential"])
 @pytest.mark.parametrize("body", BODIES)

@@ -239,6 +239,7 @@ def of_a_tuple(k, signal, result):
     result[k] = (1.0, 2.0)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("body", [raised, endless, of_a_shape, of_a_pair, of_a_tuple])
 @pytest.mark.parametrize("order", ["any", "sequential"])
 def test_what_fails_for_reasons_of_its_own_changes_nothing(body, order):

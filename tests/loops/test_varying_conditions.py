@@ -70,6 +70,7 @@ def moved(call, starts, neighbours, x, force, reach):
     return starts, neighbours, x, force, 0.4 + 0.1 * call
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{"threads": 2}, {"mode": "python"}])
 def test_particles_that_move_keep_their_plan(options):
     plans = run(repel, pairs(), 3, moved, **options)
@@ -93,6 +94,7 @@ def lifted(call, i, score, threshold, totals, floors):
     return i, score, 0.3 * call - 0.5, totals, floors
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_in_order_the_outcomes_are_those_of_the_call(threads):
     run(repel, pairs(), 3, moved, order="sequential", threads=threads)

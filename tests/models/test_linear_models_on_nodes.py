@@ -15,7 +15,7 @@ Z = X[:, :5] @ [3.0, -2.0, 1.5, 1.0, -1.0] + 0.5 * RNG.normal(size=80) + 1.0
 SCHEDULES = ["working_set", "priority", "resting", "violation", "random", "cyclic"]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.nodes
 @pytest.mark.parametrize("form", [np.asfortranarray, scipy.sparse.csc_array])
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -43,6 +43,7 @@ def solve(problem, schedule="priority", *, concurrency=8, pipeline_depth=3, **op
     return CoordinateDescent(schedule, concurrency, pipeline_depth).minimize(problem, **options)
 
 
+@pytest.mark.few(3)
 @pytest.mark.nodes
 @pytest.mark.parametrize("schedule", ["cyclic", "priority", "violation"])
 @pytest.mark.parametrize("features", [3, 12, 40])

@@ -31,7 +31,7 @@ class CsvOptions:
     def __post_init__(self) -> None:
         for name, text in (("delimiter", self.delimiter), ("comment", self.comment)):
             if text is not None and (not isinstance(text, str) or not text or "\n" in text):
-                raise ArgumentError(f"{name} is a text such as ',' or None, not {text!r}")
+                raise ArgumentError(f"{name} must be a string such as ',' or None, not {text!r}")
         if self.header not in (True, False, "auto"):
             raise ArgumentError(f"header is True, False or 'auto', not {self.header!r}")
 

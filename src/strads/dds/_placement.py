@@ -135,7 +135,7 @@ class Content:
         spread = self._spread
         if spread is None or spread.cluster is not cluster:
             return
-        try:  # not by `home`: this is no access of the program, which lost nodes would be replaced for
+        try:  # not by `home`: only for an access by the program itself are lost nodes replaced
             self._home = spread.gather() if self._home is None else self._home
         except Exception as error:
             self._lost = error if isinstance(error, NodeFailure) else NodeFailure(f"{type(error).__name__}: {error}")

@@ -172,7 +172,7 @@ class dvector(Operators):
     def storage(self) -> Storage:
         """The writeable arrays themselves, for engines, which must call `mark_written` after writing to them.
 
-        Rows that lie only on nodes are gathered first; the nodes keep theirs until `mark_written`.
+        Rows that are only on nodes are gathered first; the nodes keep theirs until `mark_written`.
         """
         return self._content.home
 
@@ -297,7 +297,7 @@ class dvector(Operators):
     def __getitem__(self, index: Any) -> Any:
         """Return a row, a slice, rows by mask or by numbers, or the column of a field; never writable.
 
-        If the table lies on nodes, only the requested rows are fetched.
+        If the table is stored on nodes, only the requested rows are fetched.
 
         Raises
         ------
@@ -318,7 +318,7 @@ class dvector(Operators):
     def __setitem__(self, index: Any, value: Any) -> None:
         """Write a row, rows or a column as NumPy does, casting to the dtype. Ragged rows keep their lengths.
 
-        Rows that lie on nodes are written there.
+        Rows that are stored on nodes are written there.
 
         Raises
         ------

@@ -124,4 +124,4 @@ def read_text(path: Paths, parser: Callable[[str], Any]) -> dvector:
     """
     if not callable(parser):
         raise ArgumentError(f"a parser is a function of one line of text, not {type(parser).__name__}")
-    return read_files(path, share_out, partial(TextPart, parser=parser), "the parser made no rows of this file")
+    return read_files(path, share_out, partial(TextPart, parser=parser), "the parser returned no rows for this file")

@@ -28,9 +28,9 @@ class ArgumentRoles:
     in_turn
         Tables read as A[k] that determine rows of others.
     most_used
-        Written tables of whose rows tasks access only some elements → bytes of a row that this is at most.
+        Written tables of which tasks access only elements T[i, j] → at most so many bytes of a row are touched.
     read_in_ghosts
-        Written tables of which columns that the loop does not write determine rows: also ghosts show them as they are.
+        Written tables with columns that the loop does not write and that determine rows: ghosts show their real values.
     counters
         Relaxed tables to which tasks only add integers: it does not matter which thread adds to which replica.
     """
@@ -88,7 +88,7 @@ class ArgumentRoles:
         return 2 * self.table_of[position] | (position in self._reads_count_as_writes)
 
     def tables_of_rows(self, bound: BoundArguments, deepest: int = 2) -> frozenset[int]:
-        """Return the positions of the arguments recorded by rows, which have up to `deepest` axes with that of rows."""
+        """Return the positions of the arguments recorded by rows, with two to `deepest` axes."""
         kinds = {position: bound.tables()[position].kind for position in self.table_of}
         of_rows = {position for position, kind in kinds.items() if 1 < kind.depth <= deepest and not kind.keyed}
         return frozenset(of_rows - self.by_element)

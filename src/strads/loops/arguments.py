@@ -41,7 +41,7 @@ class TableArgument:
     relaxed: bool = False  # whether each lane writes to a replica
     readonly: bool = False  # whether it was passed as `strads.readonly(v)`
     index: HashIndex | None = None
-    counts: bool = False  # whether any replica does, that of the thread: tasks only add integers
+    counts: bool = False  # whether tasks only add integers, so that each thread may use a replica of its own
 
     @property
     def keyed(self) -> bool:

@@ -22,7 +22,7 @@ from strads.loops.python_mode import explain_failure
 class BatchProgram(LoopProgram):
     """A minibatch body, compiled for one combination of argument types."""
 
-    _chunk = 64  # each is many rows
+    _chunk = 64  # minibatches recorded at a time by a thread: each has many rows
     _is_checkable: bool | None = None  # whether indices are checked before a run; None: not known yet
 
     def _facts(self, bound: BoundArguments, batch: TableKind | None = None) -> BodyAnalysis:
@@ -101,7 +101,7 @@ class BatchProgram(LoopProgram):
 
 
 def as_parameters(bound: BoundArguments, *, recorded: bool) -> BoundArguments:
-    """Make threads work on replicas of the written tables, like relaxed tables; or record the accesses to them."""
+    """Give workers replicas of written tables, as of relaxed ones; if `recorded`, record accesses to them instead."""
     as_replica = {
         position: replace(item, relaxed=not (recorded or item.ragged or item.record or item.table is None))
         for position, item in bound.tables().items()

@@ -73,12 +73,12 @@ def pack_async(statistics: LoopStatistics) -> Any:
         raise CheckpointError("a recorded order")
     found = {field.name: getattr(statistics, field.name) for field in fields(statistics)}
     found |= {"plan": None, "nodes": [asdict(node) for node in statistics.nodes]}
-    return Save(_too_large, _LISTS)(found)
+    return Save(inline=_LISTS)(found)
 
 
 def unpack_async(tree: Any) -> LoopStatistics:
     """Return the statistics of a loop that was skipped."""
-    found = Load(_no_file)(tree)
+    found = Load()(tree)
     nodes = tuple(NodeStatistics(**node) for node in found["nodes"])
     return LoopStatistics(**(found | {"plan": _SkippedPlan(), "nodes": nodes}))
 
@@ -86,12 +86,12 @@ def unpack_async(tree: Any) -> LoopStatistics:
 def pack_sync(statistics: SyncStatistics) -> Any:
     """Return the tree of a minibatch loop's statistics."""
     found = {field.name: getattr(statistics, field.name) for field in fields(statistics)}
-    return Save(_too_large, _LISTS)(found | {"consistency": None})
+    return Save(inline=_LISTS)(found | {"consistency": None})
 
 
 def unpack_sync(tree: Any, rules: Any) -> SyncStatistics:
     """Return the statistics of a minibatch loop that was skipped."""
-    return SyncStatistics(**(Load(_no_file, [StalenessProfile])(tree) | {"consistency": rules}))
+    return SyncStatistics(**(Load(classes=[StalenessProfile])(tree) | {"consistency": rules}))
 
 
 class _SkippedPlan:
@@ -109,11 +109,3 @@ class _SkippedPlan:
 
     def __repr__(self) -> str:
         return "<the plan of a loop that was skipped>"
-
-
-def _too_large(array: Any) -> str:
-    raise CheckpointError("too large")
-
-
-def _no_file(name: str, target: Any) -> Any:
-    raise CheckpointError(f"the journal refers to the file {name}")

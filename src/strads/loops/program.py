@@ -119,8 +119,9 @@ class LoopProgram:
         for position, argument in bound.tables().items():
             if argument.table is None and position in facts.written:
                 raise ArgumentError(
-                    f"the body writes {argument.name!r} (or may, in a function), a snapshot or a NumPy array, which is "
-                    "only read: pass the table, strads.dvector(array), or strads.readonly(dvector) if it does not write"
+                    f"the body writes {argument.name!r} (or may do so in a function that it calls), a snapshot or a "
+                    "NumPy array, which is only read: pass the table or strads.dvector(array) instead or, if the body "
+                    "does not write it, strads.readonly(dvector)"
                 )
         for pair in bound.overlaps:
             if facts.written.intersection(pair):

@@ -43,7 +43,7 @@ _MAX_SECONDS = 0.5  # for lines that take much longer than usual
 def _arguments(
     bound: BoundArguments, table_of: dict[int, int], *, private: bool
 ) -> tuple[list[Any], list[CheckedTable | NumbersOfTask]]:
-    """Return the arguments passed to the body, and those among or behind them that a task begins anew."""
+    """Return the arguments passed to the body, and the tables and random numbers of these that each task resets."""
     tables: dict[int, CheckedTable] = {}
     result: list[Any] = []
     others: list[NumbersOfTask] = []
@@ -199,7 +199,7 @@ def _limited(lines: int, seconds: float) -> Iterator[None]:
     left, before, end = [lines], sys.gettrace(), time.perf_counter() + seconds
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
-        if frame.f_code.co_filename in (__file__, contextlib.__file__):  # which sets the tracer back
+        if frame.f_code.co_filename in (__file__, contextlib.__file__):  # which restores the tracer
             return None
         left[0] -= event == "line"
         if left[0] < 0 or time.perf_counter() > end:

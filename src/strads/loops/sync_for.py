@@ -21,8 +21,9 @@ from strads.loops.argument_kinds import check_call
 from strads.loops.argument_locks import locked
 from strads.loops.async_for import check_node_threads, check_seed
 from strads.loops.cache_keys import content_key, kind_key
+from strads.loops.call import reference
 from strads.loops.checkpointed import pack_sync, perform_loop, unpack_sync
-from strads.loops.driver import add_sums, count_call, reference
+from strads.loops.driver import add_sums, count_call
 from strads.loops.on_nodes.bound_minibatches import SyncCall
 from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
 from strads.loops.statistics import SyncStatistics
@@ -30,7 +31,7 @@ from strads.schedule.consistency import BSP, Consistency
 from strads.schedule.minibatches import Minibatches
 from strads.user_code.sent_functions import sent_to
 
-_WORKERS, _MOST = 8, 512  # a fixed number, so that the result does not depend on threads; each is compiled for
+_WORKERS, _MOST = 8, 512  # default, so that results do not depend on threads; maximum, as code is compiled for each
 
 
 def sync_for(

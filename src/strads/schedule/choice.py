@@ -21,7 +21,7 @@ RATED_BY_PARALLELISM = ("independent", "rotation")  # tried first
 REORDERING = ("rotation", "buckets", "components")  # whose order may leave that of the data
 ALONE = "one job runs the loop in its order"
 JOB_NS = 500.0  # cost to a thread of taking and finishing a job
-PARTS, SMALLEST_PART, LARGEST_PART = 16, 1 << 17, 1 << 20  # of a long loop's tasks, of which one part stands for all
+PARTS, SMALLEST_PART, LARGEST_PART = 16, 1 << 17, 1 << 20  # a sample is 1/PARTS of a long loop, within these bounds
 ENOUGH_TASKS = 1 << 18  # for identifying a row that many tasks touch
 CROWDED = 0.01  # share of the tasks that touch a row which is worth mentioning
 WORTHWHILE = 1.2  # minimum estimated speed-up of two threads over one, as estimates may be wrong
@@ -59,7 +59,7 @@ def middle_of(tasks: int) -> range:
 def sample_stride(tasks: int) -> int:
     """Return the stride between sampled tasks of a long loop, for estimates that do not depend on its order.
 
-    Neighbours share more rows than others do. Odd strides follow no period of the loop that is a power of two.
+    Neighbours share more rows than others do. An odd stride does not resonate with periods that are powers of two.
     """
     return (tasks // SMALLEST_PART) | 1
 
@@ -128,11 +128,11 @@ def choose(
     problem
         The loop, or tasks from all over it.
     in_order, streams
-        As for `build_plan`.
+        As in `Loop`.
     share
         Fraction of the loop's tasks that the problem contains.
     alone
-        Nanoseconds of a task in the order of the loop, if some are missing between those of the problem.
+        Nanoseconds of a task in loop order; needed if the tasks of the problem are not consecutive.
     pays
         Whether the order of a strategy pays, as consecutive tasks have shown: see `order_pays`.
     """
@@ -142,9 +142,12 @@ def choose(
         if problem.near and strategy == "wavefront":
             rejected[strategy] = "its jobs own no rows from which near could draw"
             continue
-        if strategy == "colouring" and (problem.near or middle_of(problem.tasks)):
-            # Otherwise it would have been chosen.
-            rejected[strategy] = "tasks from the middle of the loop show that chunks share too many rows"
+        if strategy == "colouring" and problem.near:
+            rejected[strategy] = "it is not tried for loops that call near"
+            continue
+        if strategy == "colouring" and middle_of(problem.tasks):
+            # A long loop that can be coloured has been planned already: see `LoopSample.colourable_chunks`.
+            rejected[strategy] = "it does not pay, judging by tasks from the middle of the loop"
             continue
         if strategy in REORDERING and not (order_pays(problem, strategy) if pays is None else pays(strategy)):
             rejected[strategy] = "in its order tasks would wait for memory, for longer than two threads gain"

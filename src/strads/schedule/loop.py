@@ -21,9 +21,9 @@ class Loop:
     certain_share
         The share of the accesses that are made unconditionally, not only under conditions that the loop changes.
     near
-        Groups of tables from whose rows the tasks of a job draw some, by number: such rows are not recorded.
+        Groups of tables, by number, of which tasks draw rows that their job owns: drawn rows are not recorded.
     deal
-        Determines how the rows of these tables are dealt to blocks, and the seed of that.
+        Seed and number that determine how the rows of these tables are dealt to blocks.
     replica_bytes
         Size of the relaxed tables and counters, whose replicas are summed after each stage.
     seed
@@ -33,7 +33,7 @@ class Loop:
     copies
         Whether recording a task copies the rows that it touches.
     computes
-        Whether the time of a task may be another than that of its accesses.
+        Whether a task may take much longer than its accesses.
     parallel
         Runs large passes over the tasks in chunks.
     """

@@ -35,10 +35,12 @@ from strads.schedule.strategies.problem import Problem
 from strads.schedule.strategies.wavefront import chunks_from_sample
 
 PLANNED = 20.0  # nanoseconds of planning for an access
-ROTATED, GROUPED, PLANNED_OTHERWISE = 25.0, 40.0, 100.0  # of recording and planning one: a rotation, few rows, others
-COPIED = 100.0  # of copying the row of an access, so that recording can compute with it
-MANY_CALLS, LONG = 3, 1e8  # of the loop; nanoseconds: moments beside the compilation of a body
-COMPUTING = 1_000.0  # nanoseconds that calls of functions like `exp` may take in a task: how many is not known
+# Nanoseconds of recording and planning an access: in a rotation, if tasks touch few rows, and otherwise.
+ROTATED, GROUPED, PLANNED_OTHERWISE = 25.0, 40.0, 100.0
+COPIED = 100.0  # nanoseconds to copy the row of an access, so that recording can compute with it
+MANY_CALLS = 3  # a first call makes no plan that would take longer than this many calls
+LONG = 1e8  # nanoseconds of planning that never count as too many: compiling a body takes longer
+COMPUTING = 1_000.0  # nanoseconds assumed for a task's calls of functions like `exp`: their number is not known
 TOO_MANY_CALLS = 20  # a plan that would take as long as this many calls is not made
 FEW_ACCESSES, WAITING, FETCHED, MAX_AHEAD = 8, 0.3, 300.0, 16  # see `prefetch_distance`
 HEAVY, RECORD = 64, 9  # rows that a heavy task touches; bytes of the record of an access
@@ -110,7 +112,7 @@ class PlanningCost:
 
     @property
     def too_many_calls(self) -> float | None:
-        """How many calls a plan would take, if it is too many, and not just moments; None if the time is not known."""
+        """How many calls planning would take, if these are too many; else, or if the time is not known, None."""
         calls = self.planning / self.overlapping
         is_known = self.computing == 0 and self.tasks * self.planning > LONG
         return calls if is_known and calls > TOO_MANY_CALLS else None
@@ -119,7 +121,7 @@ class PlanningCost:
     def exceeds_first_call(self) -> bool:
         """Whether a first call had better run as one job: a plan would take many times as long, and not just moments.
 
-        For whoever calls the loop once, the plan would be a loss; to others, the second call brings it.
+        A program that calls the loop once would only lose by the plan; for others, the second call makes it.
         """
         return self.planning > MANY_CALLS * self.overlapping and self.tasks * self.planning > LONG
 
@@ -142,14 +144,14 @@ def _partly_overlapping(problem: Problem) -> float:
 
 
 def too_costly(calls: float) -> str:
-    """Explain why a loop is not planned of which recording and planning would take as long as very many calls."""
+    """Explain why a loop is not planned: recording and planning it would take as long as very many calls."""
     return f"recording and planning would take as long as {calls:.0f} calls or more"
 
 
 def records_outweigh(some: AccessRecords, tasks: int, times: float) -> bool:
     """Whether the records of so many tasks would take more than some `times` the memory of their tables.
 
-    Judged by a sample of the tasks, most of which touch many rows: then tasks are few, and rarely independent.
+    True only if most sampled tasks touch many rows: then there are few tasks, which are rarely independent.
     """
     part = as_sparse(some)
     if part.tasks == 0 or np.median(np.diff(part.offsets)) <= HEAVY:
@@ -161,8 +163,8 @@ def records_outweigh(some: AccessRecords, tasks: int, times: float) -> bool:
 def prefetch_distance(some: AccessRecords, loop: Loop) -> int:
     """Return by how many tasks a loop that runs in its order should fetch rows before they are needed, or 0.
 
-    That finds the rows of each task twice. It pays if tasks mostly wait for few rows: of many accesses of one task,
-    the processor makes several at a time by itself.
+    Prefetching computes the rows of each task twice. That pays if tasks mostly wait for a few rows: if they make many
+    accesses, the processor overlaps these by itself.
     """
     part = merged(as_sparse(some))
     if not 0 < len(part.rows) <= FEW_ACCESSES * part.tasks:
@@ -234,12 +236,12 @@ class LoopSample:
 
     @cached_property
     def keeps_order(self) -> bool:
-        """Whether the order of the loop counts."""
+        """Whether the order of the loop matters."""
         return self._loop.in_order or self.flow_dependences is FlowDependences.FORWARD
 
     @property
     def planning_is_costly(self) -> bool:
-        """Whether a plan for a loop whose order counts takes longer than the loop.
+        """Whether a plan for a loop whose order matters takes longer than the loop.
 
         That is, whether rows are so short that an access takes less time than a planner's passes over its record.
         """
@@ -256,7 +258,7 @@ class LoopSample:
 
     @cached_property
     def colourable_chunks(self) -> NDArray[np.int64] | None:
-        """Bounds of chunks for a colouring of a loop whose order does not count; None if that would not do."""
+        """Bounds of chunks for a colouring of a loop whose order does not matter; None if they would not do."""
         if self.keeps_order or self._loop.near or self.flow_dependences is FlowDependences.SELDOM:
             return None
         if (
@@ -295,7 +297,7 @@ class LoopSample:
         if plan.strategy != "sequential":
             return None
         if self.keeps_order:
-            reason = f"its order counts, and {self._middle.tasks:,} tasks of its middle can hardly run together"
+            reason = f"its order matters, and {self._middle.tasks:,} tasks of its middle can hardly run together"
             return OneJob.after(plan, reason)
         part = self._of_spread
         if part is None:
@@ -316,7 +318,7 @@ class LoopSample:
         calls = calls_of_planning(sample(self._recorded), self._loop, strategy)
         if calls <= TOO_MANY_CALLS:
             return None
-        return OneJob(f"{too_costly(calls)}; strategy={strategy!r} does it", dict(rejected))
+        return OneJob(f"{too_costly(calls)}; strategy={strategy!r} asks for it anyway", dict(rejected))
 
 
 def _plan_in_order(part: SparseRecords, whole: Loop) -> Plan:

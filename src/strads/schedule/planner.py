@@ -75,7 +75,7 @@ def build_plan(
     if problem.tasks == 0:
         return one_job(problem, "independent" if strategy == "auto" else strategy, "the loop has no tasks")
     if loop.near and strategy in ("wavefront", "locked"):
-        raise PlanError(f"{strategy} cannot serve a loop that calls near: its jobs own no rows of their own")
+        raise PlanError(f"{strategy} cannot serve a loop that calls near: its jobs own no rows from which to draw")
     if strategy != "auto":
         return forced(problem, strategy)
     loop_sample = loop_sample or LoopSample.of(records, loop)

@@ -1,4 +1,4 @@
-"""Which orders of integers hold where: those of the conditions of the branches that lead there."""
+"""Comparisons of integers that hold at a point of a body, because of the branches that lead there."""
 
 import operator
 from collections.abc import Iterator, Mapping, Set
@@ -17,8 +17,8 @@ Point = int | tuple[int, int]  # a block, or an edge between two
 
 
 @dataclass(frozen=True)
-class Order:
-    """That one variable is less than another (`lt`), at most as large (`le`), or another number (`ne`)."""
+class Comparison:
+    """One variable is less than another (`lt`), at most as large (`le`), or different from it (`ne`)."""
 
     small: str
     large: str
@@ -44,40 +44,40 @@ class Conditions:
     def __init__(self, blocks: Mapping[int, Any], cfg: Any, definitions: Definitions, integers: Set[str]):
         self._blocks, self._cfg, self._definitions, self._integers = blocks, cfg, definitions, integers
         self._dominators = cfg.dominators()
-        self._orders: dict[Point, list[Order]] = {}
+        self._comparisons: dict[Point, list[Comparison]] = {}
 
-    def orders_in(self, point: Point) -> list[Order]:
-        """Return the orders of variables that hold in a block, or on an edge."""
-        if point not in self._orders:
+    def comparisons_in(self, point: Point) -> list[Comparison]:
+        """Return the comparisons of variables that hold in a block, or on an edge."""
+        if point not in self._comparisons:
             if isinstance(point, int):
                 edges = [(self._before(block), block) for block in sorted(self._dominators.get(point, ()))]
-                found = [order for edge in edges for order in self._orders_on(*edge)]
+                found = [comparison for edge in edges for comparison in self._comparisons_on(*edge)]
             else:
-                found = [*self.orders_in(point[0]), *self._orders_on(*point)]
-            self._orders[point] = found
-        return self._orders[point]
+                found = [*self.comparisons_in(point[0]), *self._comparisons_on(*point)]
+            self._comparisons[point] = found
+        return self._comparisons[point]
 
     def _before(self, block: int) -> int | None:
         """Return the only predecessor of a block; None if there are several, or none."""
         before = [source for source, _ in self._cfg.predecessors(block)]
         return before[0] if len(before) == 1 else None
 
-    def _orders_on(self, source: int | None, block: int) -> Iterator[Order]:
-        """Yield the orders by the condition of the branch from one block to another."""
+    def _comparisons_on(self, source: int | None, block: int) -> Iterator[Comparison]:
+        """Yield the comparisons that the branch from one block to another implies."""
         last = None if source is None else self._blocks[source].body[-1]
         if isinstance(last, ir.Branch) and last.truebr != last.falsebr:
-            yield from self._orders_of(last.cond.name, last.truebr == block)
+            yield from self._comparisons_of(last.cond.name, last.truebr == block)
 
-    def _orders_of(self, condition: str, holds: bool) -> Iterator[Order]:
+    def _comparisons_of(self, condition: str, holds: bool) -> Iterator[Comparison]:
         """Yield what follows from a condition that holds, or does not."""
         definitions = self._definitions
         node = definitions.node(definitions.root(condition))
         if not isinstance(node, ir.Expr):
             return
         if node.op == "call" and definitions.value(node.func.name).constant is bool and len(node.args) == 1:
-            yield from self._orders_of(node.args[0].name, holds)
+            yield from self._comparisons_of(node.args[0].name, holds)
         elif node.op == "unary" and node.fn is operator.not_:
-            yield from self._orders_of(node.value.name, not holds)
+            yield from self._comparisons_of(node.value.name, not holds)
         elif node.op == "binop" and node.fn in _OPPOSITE:
             one, other, function = definitions.root(node.lhs.name), definitions.root(node.rhs.name), node.fn
             if not {one, other} <= self._integers:  # no comparison with NaN holds
@@ -87,7 +87,7 @@ class Conditions:
             if function in _MIRRORED:
                 one, other, function = other, one, _MIRRORED[function]
             if function is operator.eq:
-                yield Order(one, other, operator.le)
-                yield Order(other, one, operator.le)
+                yield Comparison(one, other, operator.le)
+                yield Comparison(other, one, operator.le)
             else:
-                yield Order(one, other, function)
+                yield Comparison(one, other, function)

@@ -37,7 +37,7 @@ def counters(blocks: Mapping[int, Any], kinds: Mapping[int, TableKind], integers
     kinds
         Its tables, by position.
     integers
-        Positions of its further arguments that are integers of at most 63 bits and a sign.
+        Positions of its further arguments that are integers which fit into int64.
     """
     code = _Code(blocks, kinds, integers)
     if code.mentions_unsigned():

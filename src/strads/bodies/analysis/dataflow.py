@@ -28,7 +28,7 @@ from strads.bodies.compile_errors import compile_error
 from strads.user_code.source_location import SourceLine
 
 _MAX_PASSES = 200
-_MAX_GROWTHS = 4  # of what is assigned in nested loops
+_MAX_GROWTHS = 4  # times that a magnitude may grow before it is dropped: nested loops need a few
 
 
 class Dataflow:
@@ -193,9 +193,9 @@ class Dataflow:
         return self._expressions.renamed(found, name).with_sources(sources)
 
     def _widened(self, value: Value, name: str) -> Value:
-        """Return the value of a φ node without its magnitude if that grows in each turn of a loop.
+        """Return the value of a φ node without its magnitude if that grows in each iteration of a loop.
 
-        However long that takes to overflow: LLVM computes what a loop adds up without running it.
+        However many iterations an overflow takes: LLVM replaces a loop that only adds up by a closed form.
         """
         before = magnitude(self.values[name]) if name in self.values else None
         if before is None or value.magnitude is None or value.magnitude.bits <= before.bits:

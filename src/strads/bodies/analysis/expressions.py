@@ -34,8 +34,8 @@ from strads.user_code.functions import is_helper
 
 _UNSAFE = {
     "flat": "`.flat` is not checked for indices out of range: use `.ravel()`",
-    "ctypes": "addresses of memory are not for loop bodies",
-    "data": "addresses of memory are not for loop bodies",
+    "ctypes": "loop bodies cannot use memory addresses",
+    "data": "loop bodies cannot use memory addresses",
 }
 _GLOBAL_DRAW = (
     "random numbers of NumPy or Python would differ with the number of threads: pass rng = strads.random(seed) to "
@@ -249,7 +249,7 @@ class Expressions(MethodCalls):
         if _draws_from_a_global(callee.constant):
             raise compile_error(node.loc.filename, node.loc.line, _GLOBAL_DRAW)
         if getattr(callee.constant, "__name__", "") in _UNSAFE_FUNCTIONS:
-            reason = f"{callee.constant.__name__} makes arrays of any memory: loop bodies cannot use it"
+            reason = f"{callee.constant.__name__} turns any memory address into an array: loop bodies cannot use it"
             raise compile_error(node.loc.filename, node.loc.line, reason)
         effect = calls.effect_of(callee.constant)
         if callee.constant is NOT_CONSTANT or effect is None:

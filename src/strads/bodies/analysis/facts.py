@@ -101,8 +101,9 @@ class BodyAnalysis:
         after the loop.
     checked_in_loops
         Tables with an access in a loop of the body to a row that may not exist.
-    first_volatile_line
-        First line with a volatile access to a written table, preferably one with a volatile row.
+    first_volatile_line, deciding_lines
+        First line with a volatile access to a written table, preferably one with a volatile row; arguments that are
+        `deciding`, or have `deciding_columns` → the first line where they do.
     certain_share
         Fraction of the access sites to conflicting tables whose execution does not depend on an undecided branch.
     allocates
@@ -168,6 +169,7 @@ class BodyAnalysis:
     lasting: Mapping[tuple[Size, Size], Fits] = field(default_factory=dict)
     checked_in_loops: frozenset[int] = field(metadata=_TABLES, default=frozenset())
     first_volatile_line: SourceLine | None = None
+    deciding_lines: Mapping[int, SourceLine] = field(default_factory=dict)
     certain_share: float = 1.0
     allocates: bool = False
     computes: bool = False

@@ -29,7 +29,7 @@ from strads.bodies.analysis.values import (
 )
 
 _FEW = 4096  # elements of an array for which there is certainly memory
-_OF_A_PRODUCT = 48  # bits of what may be more than a sum of a few numbers of 31 bits and constants
+_OF_A_PRODUCT = 48  # from so many bits on, a number may be a product, not just a sum of a few 31-bit numbers
 
 
 class FunctionCalls(Evaluation):

@@ -141,7 +141,7 @@ def _ranges(flow: Dataflow) -> Ranges:
 
 
 def _assumed(fits: Fits) -> tuple[bool, int]:
-    """Return how much is assumed for sizes to fit: anything of contents, of how many that they are not negative."""
+    """Return a sort key: whether contents of tables decide, and how many of these must be nonnegative."""
     return _by_contents(fits), sum(own[0] in ("largest", "above") for own, _ in fits)
 
 

@@ -1,6 +1,7 @@
 """Abstract values of calls of methods: of arrays, lists, sets, dictionaries, numbers and random numbers."""
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from strads.bodies.analysis import calls
@@ -15,6 +16,7 @@ from strads.bodies.analysis.values import (
     Sources,
     Value,
     is_random,
+    join,
     locals_of,
     parts,
 )
@@ -139,13 +141,14 @@ class MethodCalls(FunctionCalls):
         return Value()
 
     def _look(self, name: str, owner: Value, everything: list[Value], sources: Sources) -> Value:
+        """Process a method that reads a list, set or dictionary."""
         memory = self._memory
         memory.may_fail(Value(sources=sources))
         if name in ("count", "index", "issubset", "issuperset"):
             return Value(sources=sources)
         if name == "get":
-            found = memory.elements(owner).with_sources(sources)
-            return replace(found, number=None)
+            found = reduce(join, everything[1:], memory.elements(owner))  # the second argument is the default
+            return replace(found.with_sources(sources), number=None)
         made = memory.new(1, is_array=False, length=sources)
         memory.put(made, memory.elements(owner).with_sources(sources), resizes=False)
         if name == "items":

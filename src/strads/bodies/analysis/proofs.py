@@ -75,7 +75,7 @@ class Proofs:
             self.changing |= {ROUNDED}
         # Random numbers are known before each call, but differ from call to call. Rows that conflict are recorded
         # again for each; whether an access happens is recorded both ways, and what is only read is checked in the run.
-        # So do `varying` arguments.
+        # The same holds for `varying` arguments.
         self.undecided = self.changing | body.random | varying
         self.near, self.weights = near_groups(body.function, self.effects, self.conflicting, self.kinds)
         self.effects = replace(
@@ -144,6 +144,7 @@ class Proofs:
                 if not access.exists and access.place[0] in self._in_loops
             ),
             first_volatile_line=self._first_line(volatile),
+            deciding_lines=self._deciding_lines(deciding),
             has_volatile_access=any(self._is_volatile(access) for access in logged),
             drawn=frozenset(a.argument for a in logged if a.sources & self.body.random),
             near=self.near,
@@ -163,10 +164,22 @@ class Proofs:
         counts = NOTHING.union(*(self._dataflow.condition(label) for label in blocks if is_counted(blocks[label])))
         return from_arguments(control - counts - self.changing)
 
-    def _first_line(self, accesses: Collection[Access]) -> SourceLine | None:
-        """Return the first line of some accesses, preferably one of the body and not of a function that it calls."""
+    def _first_line(self, places: Collection[Access | FallibleOperation]) -> SourceLine | None:
+        """Return the first line of some places, preferably one of the body and not of a function that it calls."""
         own = self.body.function.__code__.co_filename
-        return min((a.line for a in accesses), key=lambda line: (line.filename != own, line), default=None)
+        return min((place.line for place in places), key=lambda line: (line.filename != own, line), default=None)
+
+    def _deciding_lines(self, deciding: Sources) -> dict[int, SourceLine]:
+        """Return where sources decide first which row it is or, failing that, whether one is accessed."""
+        places: list[Access | FallibleOperation] = [*self.effects.accesses, *self.effects.fallible]
+        found = dict[int, SourceLine]()
+        for source in deciding:
+            of_rows = [place for place in places if source in place.sources]
+            line = self._first_line(of_rows or [place for place in places if source in place.control])
+            column_of = table_of_fixed(source)
+            if line is not None:
+                found[source if column_of is None else column_of] = line
+        return found
 
     def _is_near(self, access: Access) -> bool:
         """Whether the job certainly owns the row, because `near` has drawn it."""
@@ -245,7 +258,7 @@ class Proofs:
         return block in self.dominators.get(later_block, ())
 
     def _deciding(self) -> Sources:
-        # If such values end a loop or raise, nothing was known beforehand, and the run can be undone.
+        # Where undecided values end a loop or raise, nothing was relied on beforehand, and the run can be undone.
         ends = (self.effects.loops, self.effects.raises)
         sources = set().union(*(end for end in ends if not end & self.undecided))
         accesses = list(self.effects.accesses)
@@ -261,7 +274,7 @@ class Proofs:
         return from_arguments(sources - self.changing).union(self.weights.values())
 
     def _rounding_decides(self) -> bool:
-        """Whether rounding affects an access on which the run relies, because the values that it changes do not."""
+        """Whether rounding decides an access, or the end of a loop, that the run does not check but relies on."""
         decisions: list[Access | FallibleOperation] = [*self.effects.accesses, *self.effects.fallible]
         relied_on = [d.sources | d.control for d in decisions if not self._is_volatile(d)]  # others the run checks
         ends = [end for end in (self.effects.loops, self.effects.raises) if not end & self.undecided]
@@ -371,7 +384,9 @@ def _refuse_written_readonly(body: Callable[..., Any], effects: Effects, readonl
     for position in sorted(readonly & set(effects.writes)):
         where = str(effects.writes[position])
         if position >= len(names):
-            raise ArgumentError(f"{where}: the body writes its minibatch, which is read only: pass a table to write")
+            raise ArgumentError(
+                f"{where}: the body writes its minibatch, which is read-only: write to a table that is an argument"
+            )
         raise ArgumentError(
             f"{where}: the body writes {names[position]!r}, which was passed as strads.readonly(...); "
             "pass the table itself"

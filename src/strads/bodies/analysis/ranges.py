@@ -17,7 +17,7 @@ from strads.bodies.analysis.definitions import SMALL, Definitions, operator_of
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.values import Fits, Size, Value, largest, of_contents
 
-_DEEPEST, _MAX_STEPS = 10, 300  # bounds of bounds that are followed; of all bounds that are looked at for an index
+_DEEPEST, _MAX_STEPS = 10, 300  # recursion depth, and number of bounds, at which the search for a bound is given up
 _MAX_BITS = 61
 _SMALL_SIZE: Size = ("constant", 1 << _MAX_BITS)
 _LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
@@ -103,9 +103,10 @@ class Ranges:
         return None if found is None else found[1]
 
     def between(self, variable: str, point: Point, size: Size) -> tuple[int, Fits] | None:
-        """Return a number that a variable is at least, if it is below a size, and the pairs of sizes for that.
+        """Return a lower bound of a variable that is below a size, and the pairs of sizes under which both hold.
 
-        It is 0, if that is known of the variable.
+        None if it is not known to be below. The lower bound is 0 if the variable is known to be nonnegative, else
+        negative.
         """
         best = None
         for self._assuming in Assuming:
@@ -275,10 +276,10 @@ class Ranges:
     def _of_conditions(self, variable: str, point: Point, size: Size | None, depth: int) -> Iterator[Bound]:
         """Yield the bounds that the conditions which hold in a block set."""
         base, added = self.definitions.linear(variable)
-        for order in self._conditions.orders_in(point):
-            if order.function is operator.ne:
+        for comparison in self._conditions.comparisons_in(point):
+            if comparison.function is operator.ne:
                 continue
-            near, far = (order.large, order.small) if size is None else (order.small, order.large)
+            near, far = (comparison.large, comparison.small) if size is None else (comparison.small, comparison.large)
             other, more = self.definitions.linear(near)
             if other != base:
                 continue
@@ -288,16 +289,18 @@ class Ranges:
             bound = None if None in allowed else self._bound(far, point, size, depth)
             if bound is not None:
                 fits = frozenset[tuple[Size, Size]]().union(*(pairs or () for pairs in allowed))
-                is_strict = order.function is operator.lt
+                is_strict = comparison.function is operator.lt
                 yield bound.moved((1 if size is None else -1) * is_strict + added - more, fits)
 
     def _others(self, variable: str, point: Point) -> set[int | None]:
         """Return constants that a variable differs from."""
-        orders = [order for order in self._conditions.orders_in(point) if order.function is operator.ne]
-        ends = [order.large for order in orders if order.small == variable]
+        comparisons = [
+            comparison for comparison in self._conditions.comparisons_in(point) if comparison.function is operator.ne
+        ]
+        ends = [comparison.large for comparison in comparisons if comparison.small == variable]
         return {
             self.definitions.constant(end)
-            for end in ends + [order.small for order in orders if order.large == variable]
+            for end in ends + [comparison.small for comparison in comparisons if comparison.large == variable]
         }
 
     def _may_add(self, constant: int, variable: str, point: Point, depth: int) -> Fits | None:
@@ -335,8 +338,12 @@ class Ranges:
 
     def _limit(self, variable: str, point: Point) -> Fits | None:
         """Return the pairs of sizes under which a variable is not large: it, its range or a condition says so."""
-        orders = self._conditions.orders_in(point)
-        ends = [order.large for order in orders if order.small == variable and order.function is not operator.ne]
+        comparisons = self._conditions.comparisons_in(point)
+        ends = [
+            comparison.large
+            for comparison in comparisons
+            if comparison.small == variable and comparison.function is not operator.ne
+        ]
         node = self.definitions.node(variable)
         if isinstance(node, ir.Expr) and node.op == "pair_first":
             _, first, stop, step = self._range_of(node)
@@ -352,7 +359,7 @@ class Ranges:
     # -- integers --------------------------------------------------------------------------------------
 
     def _find_integers(self) -> set[str]:
-        """Return the variables that are certainly integers, of at most 63 bits and a sign, if at all computed."""
+        """Return the variables that, if they are computed at all, are certainly integers that fit into int64."""
         found = set(self.definitions)
         while True:
             others = {name for name in found if not self._computes_integer(name, found)}

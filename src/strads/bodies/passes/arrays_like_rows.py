@@ -1,4 +1,4 @@
-"""Compiler pass for arrays that are like a row, as `np.zeros_like(W[i])`: in a recording a row has only a size.
+"""Compiler pass for arrays made like a row, as by `np.zeros_like(W[i])`: ghosts of rows have a size, but no array.
 
 Otherwise such a body would be recorded on copies of rows, which takes several times as long to compile and to run.
 """

@@ -3,8 +3,8 @@
 Bounds checks are added by `index_checks` and, for rows of tables, by the views (`engine/views/indices.py`).
 
 Numba's `a += b` and `np.add(x, y, out)` read and write over the length of the target, even if other operands are
-shorter. In functions with a list comprehension it drops `row = W[k]` if nothing comes of the row, and with it the check
-of k.
+shorter. In functions with a list comprehension it drops `row = W[k]` if the row is not used, and with it the check of
+k.
 """
 
 from functools import cache
@@ -156,7 +156,7 @@ def _never() -> bool:
 
 
 def _droppable_items(function_ir: Any) -> set[str]:
-    """Names of the variables that are assigned an item, if Numba would drop those that nothing comes of."""
+    """Names of the variables that are assigned an item, if Numba would drop the unused ones."""
     statements = [statement for block in function_ir.blocks.values() for statement in block.body]
     found = [each for each in statements if isinstance(each, ir.Assign) and isinstance(each.value, ir.Expr)]
     if not any(statement.value.op == "make_function" for statement in found):

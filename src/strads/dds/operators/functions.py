@@ -66,7 +66,7 @@ def compile_for_rows(
         Whether it may write to the row.
     """
     if not isinstance(getattr(function, "py_func", function), types.FunctionType):
-        return Uncompilable(f"{type(function).__name__} is no plain function")
+        return Uncompilable(f"{type(function).__name__} is not a plain function")
     plain = plain_function(function)
     if layout.dtype.names is not None and not writes and _stores_items(plain.__code__):
         return Uncompilable("it may write to a record, which only Python can refuse")

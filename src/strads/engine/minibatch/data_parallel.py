@@ -176,9 +176,9 @@ class Exchange:
     Attributes
     ----------
     minibatches
-        The minibatches of all workers; here a group of these that shares a replica counts as one.
+        The minibatches of all workers; here, workers that share a replica count as one.
     lanes
-        Workers that share a replica.
+        Number of workers that share a replica: under `Hybrid` the threads of a node, otherwise 1.
     consistency
         The consistency model.
     parameters

@@ -48,7 +48,7 @@ class Arrivals:
         Parameters
         ----------
         pool
-            The jobs of the node. It waits for others only while none is running, and since the last one has ended.
+            The jobs of the node. The time limit counts only while none of them runs, from the end of the last one.
         seen
             The number of deliveries when the thread last looked for messages, if it does that itself.
 

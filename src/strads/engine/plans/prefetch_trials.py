@@ -9,8 +9,8 @@ from strads.engine.clock import nanoseconds
 from strads.engine.views.types import INLINED
 
 BLOCK = 2048  # tasks that are run one way or the other
-TRIALS = 2  # numbers that `begin_block` and `end_block` keep in an array
-_TRIED, _WARMING, _PERIOD = 16, 2, 512  # of so many blocks the first ones alternate; the very first are not timed
+TRIALS = 2  # length of the array `times` of `begin_block` and `end_block`
+_TRIED, _WARMING, _PERIOD = 16, 2, 512  # of _PERIOD blocks, the first _TRIED alternate, the first _WARMING untimed
 
 
 @njit(**INLINED)

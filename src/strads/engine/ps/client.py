@@ -293,8 +293,8 @@ class Client:
         """Send a worker's last updates after it has ended."""
         self._send(worker, RETIRED)
 
-    def may_go_on(self, worker: int) -> bool:
-        """Whether a worker may continue: its updates in transit are within the bound."""
+    def is_within_value_bound(self, worker: int) -> bool:
+        """Whether a worker's updates in transit are within the bound of VAP; True under models without one."""
         state = self._workers[worker]
         return not state.transit.is_bounded or state.transit.largest <= self._bound(state)
 

@@ -107,12 +107,15 @@ class Endpoint:
                 before = self._arrivals
 
     def clock(self, worker: int) -> None:
-        """Send a worker's updates and advance its clock; waits until the model allows it to continue."""
+        """Send a worker's updates and advance its clock; under a value bound (VAP), wait until they are within it.
+
+        Staleness bounds (SSP) are waited for in `get`.
+        """
         with self._news:
             self._check()
             self._client.advance(worker)
             self._deliver()
-            self._wait(lambda: self._client.may_go_on(worker))
+            self._wait(lambda: self._client.is_within_value_bound(worker))
 
     def retire(self, worker: int) -> None:
         """Send a worker's last updates."""

@@ -8,7 +8,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
 
-from strads.engine.views.types import INLINED, INNER, ViewType
+from strads.engine.views.types import INLINED, INNER
 
 INDEX_ERROR = "index out of range"
 PATTERN_CHANGED = "access outside the recorded ones"
@@ -140,7 +140,7 @@ def rows_are_scalars(data: Any) -> bool:
     return isinstance(data, types.Array) and data.ndim == 1 and not isinstance(data.dtype, types.Record)
 
 
-def refuse_index(view: ViewType, index: Any) -> None:
-    """Reject at compile time what is no row number."""
+def refuse_index(index: Any) -> None:
+    """Reject at compile time an index that is not a row number."""
     message = f"a table that the loop writes is indexed by row number, not by {index}; loop over the rows"
     raise TypingError(message)

@@ -114,6 +114,7 @@ def _accumulating_view(storage, context):  # type: ignore[no-untyped-def]
 
 @njit(**UNCOUNTED)
 def _random_view(storage, context):  # type: ignore[no-untyped-def]
+    """Draw from a stream of the loop index, so that numbers depend neither on the thread nor on the order."""
     return make_random((storage[0], storage[1], np.uint64(context[INDEX]), context[DRAWN]))
 
 

@@ -10,7 +10,7 @@ from strads.engine.views.kinds import RaggedType
 from strads.engine.views.types import INNER
 from strads.schedule.kernels.prefetch import prefetch_bytes
 
-_LINE, _MOST = 64, 512  # bytes of a cache line, and of a row: the processor follows the rest of it
+_LINE, _MOST = 64, 512  # bytes of a cache line; of a row, those fetched here: hardware prefetchers get the rest
 
 
 def fetch(view: Any, position: int) -> None:

@@ -160,7 +160,7 @@ def scratch_slot(view, position):  # type: ignore[no-untyped-def]
     return _new_slot(view.state, view.stamps, view.slots, len(view.copies), view.tag, position)
 
 
-# Assigning whole rows would compile the message of an error: a second for rows of numbers, ten for more dimensions.
+# Assigning whole rows would also compile an error message: one second for rows of numbers, ten for more dimensions.
 
 
 @register_jitable
@@ -272,7 +272,7 @@ def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
 
 
 def row_of(view: Any, index: Any) -> Any:
-    """`view[index]`, of which an item is used immediately, possibly in a loop over all: logged once."""
+    """`view[index]`, where only items of the row are used, perhaps in a loop over all of them: logged once."""
     raise NotImplementedError("for compiled code only")
 
 

@@ -35,7 +35,7 @@ def set_logged_item(view: Any, index: Any, value: Any) -> None:
 
 
 def item_if_it_exists(data: Any, index: Any) -> Any:
-    """`data[index]`, of what a loop only reads; no row's number if it does not exist: then no iteration uses it."""
+    """`data[index]` of a table that is only read; if that does not exist, a number that no row has, and none uses."""
     raise NotImplementedError("for compiled code only")
 
 

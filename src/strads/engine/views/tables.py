@@ -94,7 +94,7 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
             return lambda view, index: item_of(view[index[0]], (slice(None), index[1]))
         if isinstance(view, CheckedType):
             return lambda view, index: item_of(view.data, index)
-        return refuse_index(view, index)
+        return refuse_index(index)
     if isinstance(index, types.BaseTuple):
         if len(index) == 1:
             return lambda view, index: view[index[0]]
@@ -104,7 +104,7 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
             return lambda view, index: view[index[0]][index[1:]]
         if isinstance(view, ElementsType):
             if not _is_element(view, index):
-                return refuse_index(view, index)
+                return refuse_index(index)
 
             def element(view, index):  # type: ignore[no-untyped-def]
                 log_once(view, _element_of(view, index), 0)
@@ -128,11 +128,11 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
             return lambda view, index: item_of(row(view, index[0]), index[1])
         return lambda view, index: item_of(row(view, index[0]), index[1:])
     if isinstance(view, ElementsType):
-        return refuse_index(view, index)
+        return refuse_index(index)
     if not isinstance(index, types.Integer | types.Boolean):
         if isinstance(view, AlignedType) or (isinstance(view, CheckedType) and isinstance(index, types.SliceType)):
             return lambda view, index: view.data[index]
-        return refuse_index(view, index)
+        return refuse_index(index)
     if isinstance(view, AlignedType):
         return lambda view, index: view.data[view.position]
     if isinstance(view, SegmentedType):
@@ -177,7 +177,7 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
 def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
     if isinstance(view, ElementsType):
         if not isinstance(index, types.BaseTuple) or not _is_element(view, index):
-            return refuse_index(view, index)
+            return refuse_index(index)
 
         def set_element(view, index, value):  # type: ignore[no-untyped-def]
             log_once(view, _element_of(view, index), 1)
@@ -222,7 +222,7 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
 
         return deeper
     if not isinstance(index, types.Integer | types.Boolean):
-        return refuse_index(view, index)
+        return refuse_index(index)
     if isinstance(view, GuardedType):
 
         def guarded(view, index, value):  # type: ignore[no-untyped-def]

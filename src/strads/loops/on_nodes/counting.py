@@ -3,7 +3,7 @@
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec
 
-_CACHED = 1 << 20  # bytes of counters that stay in a core's cache: then no order of the tasks is faster than another
+_CACHED = 1 << 20  # bytes that stay in a core's cache: for counters that fit, no order of the tasks is faster
 _FEW_ROWS, _FEW_BYTES = 64, 1 << 14
 _LINE = 64  # bytes: to copy as many is negligible beside a task
 

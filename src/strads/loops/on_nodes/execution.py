@@ -5,11 +5,9 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from strads.cluster import Node, ThreadTeam, Traffic
 from strads.dds.ragged import read_only
-from strads.dds.shard import Shard
 from strads.engine.plans.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
 from strads.engine.plans.replicas import Replicas
 from strads.engine.plans.transfers import NodeTransfers, TransferBuffer
@@ -18,16 +16,16 @@ from strads.engine.views.live import Guarded
 from strads.engine.views.near import Near, group_token
 from strads.engine.views.roles import Checking, Role
 from strads.errors import StradsError
-from strads.loops.arguments import BoundArguments, TableArgument
+from strads.loops.arguments import TableArgument
 from strads.loops.failures import explain_failed_run
 from strads.loops.on_nodes.binding import bind, compiling
 from strads.loops.on_nodes.first_look import look, reason_to_stay
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.nonnegative_inputs import nonnegative_numbers
 from strads.loops.on_nodes.plan_order import IN_PLAN_ORDER, InPlanOrder
-from strads.loops.on_nodes.recovery import restore
 from strads.loops.on_nodes.specs import NodeLoop, NodeResult, TableRef
-from strads.loops.program import LoopProgram, Variant
+from strads.loops.on_nodes.undo import restore, values_before
+from strads.loops.program import Variant
 from strads.loops.python_mode import run_checked
 
 _HOLD = 2.0  # safety factor: messages are held back for the time that blocks can wait, divided by this
@@ -102,7 +100,7 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Nod
     start = time.perf_counter()
     loop: NodeLoop = node.store[name]
     bound, program = bind(node, loop.spec, arguments, variant=loop.variant)
-    before = _snapshot(bound, program, {})
+    before = values_before(bound, program, {})
     # Separate sums: an error also leaves accumulators unchanged.
     sums = {position: argument.empty() for position, argument in bound.sums().items()}
     plan = loop.part.plan
@@ -195,16 +193,16 @@ class _Call:
         node, loop, comm = self.node, self.loop, self.node.comm
         is_recorded = loop.checking is not Checking.ALL
         certain = self.program.is_certain(self.bound) if is_recorded else self.program.is_proved(self.bound)
-        # A second look after the run may be interrupted: then the run is undone, too.
+        # If the second sample, taken after the run, is interrupted, the run is undone as well.
         keeps = loop.samples_rows or not certain
-        loop.before = _snapshot(self.bound, self.program, self.tasks.shards) if keeps else None
+        loop.before = values_before(self.bound, self.program, self.tasks.shards) if keeps else None
         transfers = None
         if self.node.size > 1 or self.replicas:
             replicas = list(self.replicas.values())
             transfers = NodeTransfers(loop.part, loop.departures, loop.arrivals, replicas, comm, self.team.size)
             loop.arrived = transfers.arrived
         traffic = comm.traffic.copy()
-        # A block that leaves is needed about 1 / nodes of an epoch later: at most this long it may wait to be batched.
+        # A departing block is needed about 1 / nodes of an epoch later, so it may be held back that long, for batching.
         comm.hold = loop.seconds / (_HOLD * node.size) if loop.seconds else None
         try:
             with comm.calling_on_failure(transfers.halt if transfers is not None else lambda: None):
@@ -243,15 +241,3 @@ class _Call:
         if loop.failure is not None:
             raise loop.failure
         self.tasks.record()
-
-
-def _snapshot(
-    bound: BoundArguments, program: LoopProgram, shards: dict[int, Shard]
-) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Copy this node's rows of written tables, as something that could not be checked may stop the loop midway."""
-    memory = [
-        shard.values(shard.low, shard.high) if (shard := shards.get(position)) else table.values
-        for position, table in bound.tables().items()
-        if position in program.facts.written and bound.same[position] == position
-    ]
-    return [(values, values.copy()) for values in memory]

@@ -26,10 +26,10 @@ from strads.schedule.records.access import AccessRecords, TableShape
 from strads.schedule.records.hot_rows import hot_row
 
 _MAX_COPIED = 4096  # bytes of rows that a task may copy
-_CHECKED = 16  # bytes that are copied in the time in which the index of an access is checked
+_CHECKED = 16  # bytes that can be copied in the time that an index check takes
 _CACHED = 1 << 20  # bytes of tables that stay in the cache
 _MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
-_EXPENSIVE_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more bytes, in all so many times the tables
+_EXPENSIVE_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more than so many bytes each and tables in all
 
 
 @dataclass(frozen=True, eq=False)

@@ -117,8 +117,8 @@ def check_near(tasks: NodeTasks) -> None:
             found = len(tables[position].storage)
             if found != rows:
                 raise ArgumentError(
-                    f"rng.near draws rows of {tables[first].name!r}, which has {rows:,}, but {tables[position].name!r} "
-                    f"that the body uses with them has {found:,}: both need as many"
+                    f"rng.near draws rows of {tables[first].name!r}, which has {rows:,}, but "
+                    f"{tables[position].name!r}, which is used with them, has {found:,}: both need equally many"
                 )
 
 

@@ -9,7 +9,13 @@ from strads.engine.views.roles import Role
 from strads.errors import PlanError
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import Placed, notes_on_pools, placed_on_nodes, pools_of
-from strads.loops.on_nodes.recording_decision import ONE_THREAD, RecordingDecision, SequentialReason, loop_of, unplanned
+from strads.loops.on_nodes.recording_decision import (
+    ONE_THREAD,
+    RecordingDecision,
+    SequentialReason,
+    loop_of,
+    reason_not_to_plan,
+)
 from strads.loops.on_nodes.specs import LoopSpec
 from strads.schedule.choice import ALONE
 from strads.schedule.kernels.counting_sort import PlanOrderCopy
@@ -40,7 +46,9 @@ def _plan(
     tasks, options, alone = decision.tasks, spec.options, decision.alone
     threads = tasks.node.size * tasks.team.size
     loop = loop_of(spec, tasks, in_order=decision.keeps_order or options.order == "sequential")
-    alone = alone or unplanned(spec, sample(records), loop, serves_one_call=decision.serves_one_call)  # as on one node
+    alone = alone or reason_not_to_plan(
+        spec, sample(records), loop, serves_one_call=decision.serves_one_call
+    )  # as on one node
     plan = decision.plan or build_plan(
         records,
         loop,
@@ -91,6 +99,9 @@ def _notes(spec: LoopSpec, decision: RecordingDecision) -> tuple[str, ...]:
     program, arguments = decision.tasks.program, decision.tasks.bound.arguments
     facts = program.facts
     notes = []
+    if spec.again:
+        changed = (_where_it_decides(decision, position) for position in sorted(spec.changed))
+        notes.append(": ".join(["prepared again", spec.again, *filter(None, [", ".join(changed)])]))
     if facts.outcomes and not decision.checks_all:
         notes.append("conditions that the loop changes: recorded both ways, so the plan holds whatever they are")
     for position in sorted(facts.drawn):
@@ -112,3 +123,10 @@ def _notes(spec: LoopSpec, decision: RecordingDecision) -> tuple[str, ...]:
     if spec.in_order_of_sums:
         notes.append("sums are not reordered: in another order, they chose other rows than the recorded ones")
     return tuple(notes)
+
+
+def _where_it_decides(decision: RecordingDecision, position: int) -> str:
+    """Name an argument, with the first line where its content chooses rows."""
+    program = decision.tasks.program
+    name, line = decision.tasks.bound.arguments[position].name, program.facts.deciding_lines.get(position)
+    return name if line is None else f"{name} ({describe(*line)})"

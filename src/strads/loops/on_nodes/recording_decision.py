@@ -28,7 +28,7 @@ from strads.schedule.records.flow_dependences import only_reads_earlier_results
 from strads.schedule.records.parts import nothing_recorded
 
 _CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
-_TIMES, _COPIED = 16, 2  # times the tables that records may weigh; if threads can do without, with copies of counters
+_TIMES, _COPIED = 16, 2  # largest ratio of records to tables in memory; the same if copies of counters can replace them
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SequentialReason:
     lasts: bool = True
 
 
-ONE_THREAD = SequentialReason("one thread could only follow its order", lasts=False)
+ONE_THREAD = SequentialReason("one thread would follow its order with any plan", lasts=False)
 FIRST_CALL = SequentialReason(
     "planning would take longer than this first call; a second call makes a plan", lasts=False
 )
@@ -55,7 +55,7 @@ SAMPLING_CALL = SequentialReason(
 TOO_EARLY = SequentialReason(
     "an index or key is out of range in reconnaissance, but may be valid once earlier tasks have run"
 )
-_ALL_ROWS = SequentialReason("its order counts, and rng.near draws from all rows")
+_ALL_ROWS = SequentialReason("its order matters, and rng.near draws from all rows")
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ def _reason_in_sample(spec: LoopSpec, tasks: NodeTasks, loop: Loop) -> Sequentia
     reason = tasks.copies_too_much()
     some = None if reason else tasks.sample()
     reason = reason or tasks.find_hot_row(some)
-    return SequentialReason(reason) if reason else unplanned(spec, some, loop, serves_one_call=spec.changes)
+    return SequentialReason(reason) if reason else reason_not_to_plan(spec, some, loop, serves_one_call=spec.changes)
 
 
 def _check_in_run(
@@ -318,7 +318,7 @@ def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> SequentialReason | None:
     return SequentialReason("records of its many accesses would take much more memory and time than the loop itself")
 
 
-def unplanned(
+def reason_not_to_plan(
     spec: LoopSpec, some: AccessRecords | None, loop: Loop, *, serves_one_call: bool
 ) -> SequentialReason | None:
     """Return why this call makes no plan, if one would take too long, given the records of a sample of the tasks."""

@@ -77,6 +77,7 @@ class LoopSpec:
     samples_rows: bool = False  # whether to sample the tasks' rows before and after this run: do they stay the same?
     changes: bool = False  # whether the data that determine its rows have changed since the last call
     changed: frozenset[int] = frozenset()  # arguments whose contents have, if the tables are the same
+    again: str = ""  # why a loop that an earlier call has prepared cannot be used; empty if there is none
     deal: Deal = ()  # how rows are dealt to blocks for `near`
     replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused
     counters: frozenset[int] = frozenset()  # tables that threads only add integers to, each in a copy of its own

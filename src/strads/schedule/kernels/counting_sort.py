@@ -32,7 +32,7 @@ class PlanOrderCopy:
 
     @property
     def group(self) -> int:
-        """Number of tasks, a power of two, whose rows fill whole cache lines, and so does their part of the order."""
+        """Smallest number of tasks, a power of two, whose rows and part of the order fill whole cache lines each."""
         sizes = self.target.itemsize, self.order.itemsize
         return max(LINE // math.gcd(size, LINE) for size in sizes)
 
@@ -241,7 +241,7 @@ def sort_groups(
     numbers : (all tasks · width,)
         Numbers of the tasks, not negative; a task is sorted by the one at `column` among its `width`.
     chunks
-        Parts of about as many tasks that may run in parallel.
+        Number of parts, of about equally many tasks, that may run in parallel.
     parallel
         Runs the chunks.
     """

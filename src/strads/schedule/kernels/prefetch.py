@@ -53,10 +53,10 @@ def prefetch_bytes(typingctx: Any, array: Any, offset: Any) -> Any:
 
 
 def prefetch_rows(positions: tuple[int, ...]) -> Any:
-    """Make a compiled function of a tuple and a number that prefetches this row, if it exists, of arrays in the tuple.
+    """Make a compiled `fetch(arrays, row)` that prefetches a row, which need not exist, of the arrays at `positions`.
 
-    `positions` are theirs; what is no array there is left alone. The processor's own prefetchers follow streams too
-    closely beside much other work.
+    Items that are not arrays are skipped. The processor's own prefetchers do not run far enough ahead of a stream if
+    there is much other work.
     """
 
     @intrinsic

@@ -21,8 +21,8 @@ BARE, OVERLAPPED, FOUND = 1.0, 0.25, 1.5  # the same three if accesses overlap a
 NEXT = 2.0  # to a line beside one that is in the L1 cache, which the processor fetches early
 TRANSFER = 8.0  # to fetch a line from memory and to write it back, with all cores together
 L2_BYTES, L3_BYTES = 1 << 20, 1 << 24  # assumed sizes of a core's caches
-L3_MISS, FAR = 8.0, 20.0  # to a line in the L3 cache, or in memory; the processor waits for several at a time
-BARE_L3_MISS, BARE_FAR = 2.0, 8.0  # the same two if nothing is computed, so that it waits for many
+L3_HIT, FAR = 8.0, 20.0  # to a line in the L3 cache, or in memory; several of such misses overlap
+BARE_L3_HIT, BARE_FAR = 2.0, 8.0  # the same two if nothing is computed, so that many overlap
 BYTES = 32.0  # of a row that are processed per nanosecond
 NUMBER = 8  # bytes of a row that is one number
 LINES, LINE_BYTES = 512, 64  # an L1 cache of 32 KiB
@@ -135,7 +135,7 @@ def nanoseconds_per_task(loop: Accesses, order: NDArray[np.integer], estimate: E
         return _of_sample(loop, order, (TASK, HIT), miss, miss)
     is_bare = estimate is Estimate.BARE
     usual = (BARE, OVERLAPPED) if is_bare else (TASK, HIT)
-    misses = (FOUND, BARE_L3_MISS, BARE_FAR) if is_bare else (MISS, L3_MISS, FAR)
+    misses = (FOUND, BARE_L3_HIT, BARE_FAR) if is_bare else (MISS, L3_HIT, FAR)
     return _of_sample(loop, order, usual, np.full(tables, NEXT), _misses(loop, misses))
 
 
@@ -154,7 +154,7 @@ def waiting_per_task(loop: Accesses) -> float:
     """Return for how long a task in the order of the loop waits for the L3 cache or the memory, in nanoseconds."""
     if loop.tasks == 0 or len(loop.row_bytes) == 0:
         return 0.0
-    misses = _misses(loop, (0.0, L3_MISS, FAR))
+    misses = _misses(loop, (0.0, L3_HIT, FAR))
     return _of_sample(loop, np.empty(0, np.int64), (0.0, 0.0), np.zeros_like(misses), misses)
 
 

@@ -19,11 +19,11 @@ from strads.schedule.records.access import AccessRecords, TableShape, UniformRec
 from strads.schedule.records.touches import Touches
 
 MAX_RANGES = 24  # of a chunk
-GAP, WIDEST_GAP = 8, 1024  # rows between accesses of one range: as many in any case, or if there is no room for another
+GAP, WIDEST_GAP = 8, 1024  # up to the first, gaps never end a range; up to the second, not if ranges run out
 MAX_SEGMENTS = 256  # of a chunk, on average: ranges are cut where others begin or end
 BATCH = 1 << 16  # tasks whose accesses are added at a time
 _BLOCKS = 1 << 17  # of rows, over all tables: enough that few chunks share one for no other reason
-_STAMP, _LOW, _HIGH = 0, (1, 3), (2, 4)  # of all accesses, and of those that write
+_STAMP, _LOW, _HIGH = 0, (1, 3), (2, 4)  # columns of `Marks.blocks`; of all accesses, and of those that write
 _NOT_WRITTEN = np.iinfo(np.int32).max
 _NO_GAP = 1 << 62  # before the first range of a kind
 

@@ -20,7 +20,7 @@ MAX_ROWS = 4  # touched by one task
 BLOCKS = 32  # over all tables
 MAX_FOR_CACHE = 128
 MAX_KEYS = 2**20
-ROWS_NEAR, MIN_NEAR = 64, 8  # of a block from which rows are drawn, and blocks: pairs of fewer would make few jobs
+ROWS_NEAR, MIN_NEAR = 64, 8  # rows of a block, and blocks, if rows are drawn: pairs of fewer blocks would be few jobs
 FREE_JOBS = 32  # for tasks that touch no written row
 
 

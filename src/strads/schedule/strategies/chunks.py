@@ -17,7 +17,7 @@ from strads.schedule.strategies.problem import Problem
 
 CHUNKS = (256, 1024, 4096, 16_384, 65_536)  # numbers of chunks of the whole loop to try
 SAMPLES = 8  # stretches that are examined
-NEXT = 8  # chunks that are looked at whether they conflict with one
+NEXT = 8  # following chunks that are tested for conflicts with a chunk
 SHORT = 4  # runs of at most this average length do not affect where chunks are cut
 STRETCH = 8192  # consecutive tasks that are examined
 ENOUGH_OF_CHUNKS = 4.0  # parallelism of chunks at which finer ones are not tried

@@ -25,18 +25,18 @@ from strads.schedule.strategies.chunks import (
 )
 from strads.schedule.strategies.problem import Problem
 
-MAX_COLOURS = 16  # with more, few chunks have the same
+MAX_COLOURS = 16  # with more, too few chunks have the same colour
 
 
 @njit(nogil=True, cache=True)
 def _first_free(
     rows: NDArray[np.int32], offsets: NDArray[np.int64], writes: NDArray[np.uint8], count: int
 ) -> NDArray[np.int64]:
-    """First colour of each chunk that no earlier one has with which it conflicts; `MAX_COLOURS` if all are taken.
+    """Lowest colour of each chunk that no earlier conflicting chunk has; `MAX_COLOURS` if all are taken.
 
     The arguments are the touches of the chunks, and the number of different rows.
     """
-    read, written = np.zeros(count, np.uint32), np.zeros(count, np.uint32)  # colours of the chunks that do, as bits
+    read, written = np.zeros(count, np.uint32), np.zeros(count, np.uint32)  # bit sets: colours of the chunks that did
     colours = np.empty(len(offsets) - 1, np.int64)
     for chunk in range(len(colours)):
         taken = np.uint32(0)

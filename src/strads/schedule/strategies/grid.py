@@ -22,7 +22,7 @@ class GridJobs(NamedTuple):
     cells : (jobs, axes) int32
         The block of each axis.
     stage : (jobs,)
-        Number of the stage, which are consecutive. Jobs of one stage differ in every block.
+        Stage of each, numbered consecutively. Jobs of one stage differ in every block.
     precedence
         Which job waits for which: the jobs of a block run in order.
     """
@@ -61,9 +61,10 @@ def diagonal(cells: NDArray[np.int32], side: int) -> NDArray[np.int64]:
 
 
 def odd(passes: int) -> int:
-    """The largest odd number of passes up to this one; after an even number the next epoch begins with the same half.
+    """The largest odd number of passes up to this one.
 
-    So three passes alternate between halves as often as four.
+    After an even number, the next epoch would begin with the half that the last one ended with: three passes switch
+    between halves as often as four.
     """
     return passes - (passes + 1) % 2
 

@@ -18,7 +18,7 @@ _TASK, _SHARE = 10.0, 0.05  # assumed nanoseconds of a task; share of a loop's t
 def rounds_of(tasks: int, lanes: int, replica_bytes: int) -> int:
     """Return in how many rounds an independent plan had better run, so that replicas never differ by much.
 
-    In a single round two lanes would add up the steps of a whole epoch, of which neither half knew of the other.
+    In a single round the steps that lanes take in a whole epoch would be added up, none knowing of those of the others.
     """
     once = _BARRIER + lanes * replica_bytes * _PER_BYTE
     return 1 if lanes == 1 else max(1, min(MAX_ROUNDS, int(_SHARE * tasks * _TASK / once)))
@@ -45,7 +45,7 @@ def with_lanes(
     nodes
         Number of nodes.
     rounds
-        Stages into which the only one of an independent plan is cut, on one node.
+        Number of stages into which the single stage of an independent plan is cut; on one node only.
 
     Raises
     ------

@@ -30,10 +30,10 @@ def _find_levels(
     last: NDArray[np.integer],
     level: NDArray[np.integer],
 ) -> int:
-    """Level of each task of a window, above `base`; returns the first level above them all.
+    """Find the level of each task of a window, from `base` on; returns the first level above them all.
 
-    `last` (rows, 2) holds the first levels above those of the tasks that wrote and that read a row, 0 if there are
-    none; levels up to `base` belong to earlier windows.
+    `last` (rows, 2) holds, for each row, the first level above the tasks that wrote it, and above those that read it;
+    0 if there are none. Levels below `base` belong to earlier windows.
     """
     highest = base - 1
     for task in range(begin, end):

@@ -32,8 +32,10 @@ from strads.schedule.strategies.blocks import column_work, touch_work
 from strads.schedule.strategies.precedence import Precedence, parallelism
 
 # Plans do not depend on the number of threads, so neither do results: these bounds leave work for many.
-COUNTED, ONE_IN = 1 << 19, 8  # tasks by which tables of a long loop are cut: at least so many, of which share
-MIN_JOBS, MAX_JOBS, SMALLEST_JOB = 64, 512, 4096  # of a loop that is cut anywhere; tasks in each of many jobs
+# To cut the tables of a long loop, accesses are counted of one in up to ONE_IN tasks, but of at least COUNTED tasks.
+COUNTED, ONE_IN = 1 << 19, 8
+# Jobs of a loop that can be cut anywhere, and the number of tasks in each as long as there are neither fewer nor more.
+MIN_JOBS, MAX_JOBS, SMALLEST_JOB = 64, 512, 4096
 
 
 _IN_ORDER = np.empty(0, np.int64)  # the order of the loop
@@ -47,12 +49,12 @@ class Problem:
     """A loop to be planned: its accesses that can conflict, and how to plan it."""
 
     records: AccessRecords  # the rows that each task touches
-    written: WrittenRows  # the accesses among them to tables that some task writes
-    found: WrittenRows  # those among these that can conflict
+    written: WrittenRows  # the recorded accesses to rows that some task writes
+    found: WrittenRows  # those of `written` that can conflict: without private tables
     column_tables: tuple[int, ...]  # table of every recorded column; empty for sparse records
     tasks: int  # their number
-    loop: Loop  # of which they are all tasks, or some
-    threads: int  # that make the plan; it does not depend on their number
+    loop: Loop  # the loop that the tasks belong to, all of it or a part
+    threads: int  # number of threads that make the plan, on which it does not depend
     copy_in_order: PlanOrderCopy | None = None  # rows to be copied into plan order while that is computed, if any
 
     @classmethod

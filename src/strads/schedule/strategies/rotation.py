@@ -34,10 +34,11 @@ MAX_KEYS = 65_536  # so that the job of a task fits uint16
 VISITS = 64  # of a row of the smaller table, on average, beyond which there are several passes over a grid of two
 VISITS_OF_JOB = 8  # of such a row in one job, at most, if passes can be made short enough
 ROWS_OF_BLOCK = 16  # that are touched, at least, if there are several passes
-MIN_PASSES, FEW_PASSES, LEAST_PASSES = 5, 3, 4  # the second if tables are large, the third if tasks are few
+MIN_PASSES, FEW_PASSES, LEAST_PASSES = 5, 3, 4  # fewest passes: usually; if tables are large; if there are few tasks
 LARGE, BLOCKS_IF_LARGE = 1 << 24, 16  # bytes of tables that caches do not hold: each job fetches its rows from memory
 STRETCH, STRETCH_BESIDE_PRIVATE = 4, 10  # binary logarithm of the number of consecutive tasks that share a pass
-MAX_PARTS, VISITS_OF_PART, TASKS_OF_PART = 64, 4, 8192  # of the loop, with one table: per row and per block, at least
+# With one table, blocks pass over parts of the loop: at most so many, of at least so many visits a row, tasks a block.
+MAX_PARTS, VISITS_OF_PART, TASKS_OF_PART = 64, 4, 8192
 SMALL_REPLICAS = 1 << 14  # bytes that take no time to be summed
 MIN_TASKS, MIN_BYTES = 256, 1 << 14  # of a job, if there are several passes: its tasks, and the rows that they touch
 MIN_BLOCKS = 4  # per axis, if there are several passes, or rows are drawn from it
@@ -128,7 +129,7 @@ def _column_to_sort_by(problem: Problem, columns: tuple[int, ...]) -> int | None
     """Column by whose rows the tasks of each cell are sorted; None if that would not be worth the time.
 
     A job then reads the rows of the largest block once and in sequence. There is nothing to gain if the tables fit in a
-    core's cache, and tasks that also touch tables in the order of the loop would tear apart neighbours there.
+    core's cache, and if tasks also touch tables in loop order, sorting would scatter these accesses.
     """
     if len(columns) < 2 or problem.found is not problem.written:
         return None

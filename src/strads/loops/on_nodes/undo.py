@@ -1,4 +1,4 @@
-"""Node program `recover`: makes tables consistent again, with rows at home, after an aborted run."""
+"""Undoing a run that has failed: copies of what it may write, and tables consistent again, with rows at home."""
 
 from typing import Any
 
@@ -7,12 +7,14 @@ from numpy.typing import NDArray
 
 from strads.cluster import Node
 from strads.dds.shard import Shard
+from strads.loops.arguments import BoundArguments
 from strads.loops.on_nodes.binding import shards_of
 from strads.loops.on_nodes.specs import NodeLoop
+from strads.loops.program import LoopProgram
 from strads.schedule.nodes.placement import Move
 
 
-def recover(node: Node, name: str, failed_run: int) -> None:
+def undo(node: Node, name: str, failed_run: int) -> None:
     """Make tables consistent after an aborted run: restore the copies made before it or, without any, send rows home.
 
     A row is at the target of the last of its moves that has arrived: the sender keeps its copy.
@@ -37,6 +39,18 @@ def recover(node: Node, name: str, failed_run: int) -> None:
     for shard in shards.values():
         shard.is_complete = False
     loop.before, loop.arrived = None, None
+
+
+def values_before(
+    bound: BoundArguments, program: LoopProgram, shards: dict[int, Shard]
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Copy this node's rows of written tables before a run that something unchecked may stop midway, for `restore`."""
+    memory = [
+        shard.values(shard.low, shard.high) if (shard := shards.get(position)) else table.values
+        for position, table in bound.tables().items()
+        if position in program.facts.written and bound.same[position] == position
+    ]
+    return [(values, values.copy()) for values in memory]
 
 
 def restore(before: list[tuple[NDArray[Any], NDArray[Any]]] | None) -> None:

@@ -123,7 +123,7 @@ class Simulation:
         if lookup is not None:
             return lookup.missing == 0
         if self.waiting[worker]:
-            return client.may_go_on(worker)
+            return client.is_within_value_bound(worker)
         return self.adding[worker] is None  # what could not be added is tried again when something arrives
 
     def _step(self, worker: int) -> None:

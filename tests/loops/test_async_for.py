@@ -9,7 +9,7 @@ import pytest
 
 import strads
 from strads import async_for
-from strads.loops import driver
+from strads.loops import kept_loops
 
 RATING = np.dtype([("user", "i4"), ("item", "i4"), ("score", "f4")], align=True)
 
@@ -404,7 +404,7 @@ def test_threads_with_more_loops_than_are_kept(monkeypatch):
         except BaseException as error:
             failed.append(error)
 
-    monkeypatch.setattr(driver, "_MAX_KEPT", 1)
+    monkeypatch.setattr(kept_loops, "_MAX_KEPT", 1)
     threads = [threading.Thread(target=call, args=(first,)) for first in range(4)]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -209,22 +209,22 @@ def test_the_newest_update_of_a_row_is_the_one_of_the_worker_ahead():
 
 
 LONG_RUN = """
-import os, signal, threading, time
+import os, signal, threading
 import strads
 from strads import ps
 
-def work(worker, table):
+def work(worker, table, is_first):
     while True:
-        table.get([0])
+        if table.get([0])[0, 0] > 100 and is_first.acquire(blocking=False):
+            os.kill(os.getpid(), signal.SIGINT)
         table.inc([0], 1)
         worker.clock()
 
 if __name__ == "__main__":
     with strads.init("threads", nodes=2, threads=2):
         table = ps.Table(3, 1, consistency=ps.ASP())
-        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
-            ps.run(work, table)
+            ps.run(work, table, threading.Lock())
         except KeyboardInterrupt:
             print("interrupted", table.to_numpy()[0, 0] > 0)
 """

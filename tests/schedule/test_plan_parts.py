@@ -146,6 +146,13 @@ def test_groups_are_sorted_by_a_number_of_each_task(
     assert np.array_equal(order, np.concatenate(expected))
 
 
+def test_groups_of_numbers_beyond_32_bits_are_sorted() -> None:
+    numbers = np.array([7, 3, 9, 3]) + 2**40
+    order = np.array([2, 0, 1, 3])
+    sort_groups(order, np.array([0, 4]), numbers, 1, 0, 1, sequential)
+    assert order.tolist() == [1, 3, 0, 2]
+
+
 def test_rows_too_long_for_the_buffers_are_not_copied_while_tasks_are_grouped() -> None:
     rows = as_records(np.zeros((100, 4096), np.uint8))
     copied = PlanOrderCopy.of(rows, as_records(empty_lines((100, 4096), np.uint8)))

@@ -134,7 +134,7 @@ def _prepared(call: Call, failed: Failure = Failure.NEVER) -> Iterator[tuple[Kep
     kept = None if failed else find(call)
     is_new = kept is None
     if kept is None:
-        kept = _prepare(call, failed | earlier_failures(call))
+        kept = _prepare(call, failed | earlier_failures(call), why_again(call, failed))
     try:
         if kept.facts.is_dealt and kept.deal != call.deal:
             _deal_anew(call, kept)
@@ -143,10 +143,9 @@ def _prepared(call: Call, failed: Failure = Failure.NEVER) -> Iterator[tuple[Kep
         release(kept)
 
 
-def _prepare(call: Call, failed: Failure) -> KeptLoop:
-    """Prepare a loop; returns it marked as in use."""
+def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
+    """Prepare a loop, `again` for some reason if not empty; returns it marked as in use."""
     cluster, arguments = call.cluster, call.arguments
-    again = why_again(call, failed)
     outdated, is_kept = retire_outdated(call)
     is_new = call.remembers and outdated is None and not failed
     earlier = new_calls(call) if is_new else NewCalls()

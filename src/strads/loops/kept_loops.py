@@ -82,9 +82,8 @@ class KeptLoop:
         """Whether the plan is valid for other numbers, and the same tables and arrays."""
         is_valid = not (self.facts.planning_is_deferred or self.facts.takes_any_contents)
         changed = self.changed(call)
-        return (
-            is_valid and bool(changed) and call.are_scalars(changed)
-        )  # if none has changed, it failed: it is obsolete
+        # If none has changed, the loop has failed for the same ones, and is obsolete.
+        return is_valid and bool(changed) and call.are_scalars(changed)
 
     def changed(self, call: "Call") -> frozenset[int]:
         """Return the arguments whose contents determine rows and differ in a call from those that were prepared for."""
@@ -132,9 +131,8 @@ _keeping = threading.RLock()  # tables may be collected, and drop their loops, a
 def find(call: Call) -> KeptLoop | None:
     """Return a kept loop that is valid for a call, marked as in use; None if there is none."""
     latest_first = _kept[::-1]
-    for kept in sorted(
-        latest_first, key=lambda kept: kept.facts.takes_any_contents
-    ):  # those made for these contents first
+    for_these_contents_first = sorted(latest_first, key=lambda kept: kept.facts.takes_any_contents)
+    for kept in for_these_contents_first:
         if kept.serves(call):
             with _keeping:
                 if kept in _kept:  # otherwise another thread has just dropped it
@@ -198,15 +196,14 @@ def retire_outdated(call: Call) -> tuple[KeptLoop | None, bool]:
 
 
 def why_again(call: Call, failed: Failure) -> str:
-    """Return why loops that earlier calls of the same body have prepared do not serve a call, for `explain`."""
+    """Return why no loop that earlier calls have prepared serves a call, for `explain`; empty if there is none.
+
+    `failed` is how this call itself has just failed.
+    """
     with _keeping:
         earlier = [kept for kept in _kept if kept.cluster is call.cluster and kept.key[:2] == call.key[:2]]
     alike = [kept for kept in earlier if kept.key == call.key]
     same = [kept for kept in alike if kept.indices == call.indices]
-    if Failure.ROUNDED in failed:
-        return "a task left its rows, as sums that choose them were reordered"
-    if Failure.LEFT_ROWS in failed:
-        return "tasks left the rows that were recorded in an earlier call"
     if not earlier:
         return ""
     if not alike:
@@ -214,6 +211,10 @@ def why_again(call: Call, failed: Failure) -> str:
     if not same:
         return "the indices of the loop are not those of earlier calls"
     latest = same[-1]
+    if Failure.ROUNDED in failed:
+        return "a task left its rows, as sums that choose them were reordered"
+    if Failure.LEFT_ROWS in failed:
+        return "tasks left the rows that were recorded in an earlier call"
     if latest.changed(call):
         return "data that choose rows have changed"
     if latest.facts.planning_is_deferred:
@@ -221,7 +222,9 @@ def why_again(call: Call, failed: Failure) -> str:
     if latest.facts.is_volatile and not call.remembers:
         return "rows depend on values that the loop changes, and in a program with checkpoints each call records them"
     if latest.changes:
-        return "its rows were the same in two calls, so a plan may pay"
+        return "its rows are those of an earlier call, so a plan may pay"
+    if Failure.LEFT_ROWS in latest.failed:
+        return "tasks left their rows in an earlier call, so each call records them"
     return "the tables are stored elsewhere on the nodes, or rows are dealt to other blocks"
 
 

@@ -1,4 +1,4 @@
-"""Stable grouping of tasks by small keys: comparison sorts are too slow for millions of tasks."""
+"""Stable grouping of tasks by small keys, and sorting within groups: comparison sorts are too slow for millions."""
 
 import math
 from dataclasses import dataclass
@@ -176,7 +176,7 @@ def _sort_groups(
 ) -> None:
     """Sort the groups begin..end - 1: see `sort_groups`.
 
-    What is sorted are pairs (number above the group's lowest, place in the group), digit by digit, in the cache.
+    What is sorted are pairs (number minus the group's lowest, place in the group), digit by digit, in the cache.
     """
     largest = 0
     for group in range(begin, end):
@@ -187,34 +187,36 @@ def _sort_groups(
     half, step, item = np.uint64(32), np.uint64(width), np.uint64(column)
     for group in range(begin, end):
         first, size = np.uint64(offsets[group]), np.uint64(offsets[group + 1] - offsets[group])
-        low, high = np.uint64(0xFFFFFFFF), np.uint64(0)
+        low, high = ~np.uint64(0), np.uint64(0)
         for place in range(size):
             if place + np.uint64(SOON) < size:
                 prefetch(numbers, np.uint64(order[first + place + np.uint64(SOON)]) * step + item)
             tasks[place] = order[first + place]
             number = np.uint64(numbers[np.uint64(order[first + place]) * step + item])
-            pairs[place] = number << half | place
+            pairs[place] = number
             low, high = min(low, number), max(high, number)
         if low >= high:
             continue
+        for place in range(size):
+            pairs[place] = (pairs[place] - low) << half | place
         bits = np.uint64(0)
         while (high - low) >> bits > np.uint64(0):
             bits += np.uint64(1)
         digits = (bits + np.uint64(_DIGIT_BITS - 1)) // np.uint64(_DIGIT_BITS)
         width_of_digit = (bits + digits - np.uint64(1)) // digits
         radix = np.uint64(1) << width_of_digit
-        below, shift = low << half, half
+        shift = half
         for _ in range(digits):
             starts[: np.int64(radix)] = 0
             for place in range(size):
-                starts[(pairs[place] - below) >> shift & (radix - np.uint64(1))] += np.uint32(1)
+                starts[pairs[place] >> shift & (radix - np.uint64(1))] += np.uint32(1)
             before = np.uint32(0)
             for digit in range(radix):
                 count = starts[digit]
                 starts[digit] = before
                 before += count
             for place in range(size):
-                digit = (pairs[place] - below) >> shift & (radix - np.uint64(1))
+                digit = pairs[place] >> shift & (radix - np.uint64(1))
                 sorted_pairs[np.uint64(starts[digit])] = pairs[place]
                 starts[digit] += np.uint32(1)
             pairs, sorted_pairs = sorted_pairs, pairs
@@ -239,7 +241,8 @@ def sort_groups(
     order : (tasks,), offsets : (groups + 1,)
         The groups, as `group_by_key` returns them.
     numbers : (all tasks · width,)
-        Numbers of the tasks, not negative; a task is sorted by the one at `column` among its `width`.
+        Numbers of the tasks, not negative, which differ by less than 2³² in a group; a task is sorted by the one at
+        `column` among its `width`.
     chunks
         Number of parts, of about equally many tasks, that may run in parallel.
     parallel

@@ -108,8 +108,8 @@ def rotation(problem: Problem) -> Plan:
     grid = _Grid.of(problem, columns)
     sorted_by = _column_to_sort_by(problem, columns)
     # The copy may overwrite the records: pass it only if nothing else needs them.
-    is_chosen = grid.jobs.parallelism >= ENOUGH_OF_GRID and sorted_by is None
-    copy_in_order = problem.copy_in_order if is_chosen else None
+    may_overwrite = grid.jobs.parallelism >= ENOUGH_OF_GRID and sorted_by is None
+    copy_in_order = problem.copy_in_order if may_overwrite else None
     groups = group_by_key(grid.keys, grid.counts, grid.jobs.keys, grid.chunks, problem.parallel, copy_in_order)
     if sorted_by is not None:
         found = problem.found

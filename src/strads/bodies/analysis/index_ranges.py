@@ -9,9 +9,8 @@ from numba.core import ir
 from strads.bodies.analysis.dataflow import Dataflow
 from strads.bodies.analysis.effects import Access, AnyAccess, Effects, FallibleOperation
 from strads.bodies.analysis.inlining import indexed, indices_of
-from strads.bodies.analysis.memory import limit_of
 from strads.bodies.analysis.ranges import Ranges
-from strads.bodies.analysis.values import Fits, Size, Value, of_contents
+from strads.bodies.analysis.values import Fits, Size, Value, limit_of, of_contents
 
 
 def with_ranges(flow: Dataflow, *, adds_up: bool) -> Effects:

@@ -26,6 +26,7 @@ from strads.bodies.analysis.values import (
     fixed_columns,
     join,
     largest,
+    limit_of,
     locals_of,
     parts,
 )
@@ -486,13 +487,6 @@ class Memory:
             self.effects.arrays |= {part.argument for part in parts(value) if not part.whole and part.depth != 0}
         for item in value.items or ():
             self.escape(item)
-
-
-def limit_of(index: Value) -> Size | None:
-    """Return a size with which an axis is long enough for an index; None if there is none, or it is no integer."""
-    if type(index.constant) is int:
-        return "constant", max(index.constant + 1, -index.constant)
-    return None if index.is_memory or index.is_slice else index.below
 
 
 def _shape_of(index: Value) -> tuple[int, bool, bool]:

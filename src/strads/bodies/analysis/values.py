@@ -170,6 +170,13 @@ def largest(value: Value) -> Size | None:
     return ("largest", *value.below[1:]) if value.below is not None and value.below[0] == "above" else None
 
 
+def limit_of(index: Value) -> Size | None:
+    """Return a size with which an axis is long enough for an index; None if there is none, or it is no integer."""
+    if type(index.constant) is int:
+        return "constant", max(index.constant + 1, -index.constant)
+    return None if index.is_memory or index.is_slice else index.below
+
+
 def magnitude(value: Value) -> Magnitude | None:
     """Return the magnitude of an integer, if it is known."""
     if value.magnitude is None and value.size is not None:

@@ -168,3 +168,27 @@ def test_numbers_that_return_are_planned(colours):
 def test_numbers_that_do_not_return_are_not_planned():
     grid = strads.dvector(np.random.default_rng(0).normal(size=(TASKS + 2, 40)))
     assert set(strategies([(sweep, grid, call % 10) for call in range(30)])[1:10]) == {"sequential"}
+
+
+def test_calls_of_other_types_and_sizes():
+    """A call is prepared like the one before only if its code is the same, and what it writes is small beside it."""
+    rng = np.random.default_rng(1)
+    tables = [strads.dvector(rng.random((ROWS, 3))) for _ in range(2)]
+    for tasks in (900, 800, 1000, 3, 700, 2000, 0, 1500, 1, 1200):
+        pairs = rng.integers(0, ROWS, (2, 2 * tasks))
+        left, right = (pairs[0, ::2], pairs[1, :tasks]) if tasks % 3 else map(strads.dvector, pairs[:, :tasks])
+        indices = rng.integers(0, tasks, tasks // 2) if tasks % 2 == 0 else tasks
+        assert run_or_refuse(indices, attract, right, left, *tables[::-1], 0.1) is None
+        assert run_or_refuse(indices, attract, left, right, *tables, 0.1) is None
+        beyond = np.full(tasks + 1, ROWS)
+        refuse(strads.BodyIndexError, tasks + 1, attract, beyond, np.append(right, 0), *tables, 0.1)
+
+
+def test_a_call_like_the_one_before_has_a_plan_of_its_own_length():
+    batches = Minibatches()
+    for tasks in (2000, 1900, 1500, 1700, 30):
+        statistics = strads.async_for(tasks, attract, *batches.next(tasks), record_order=True)
+    assert statistics.order.tolist() == list(range(30))
+    assert statistics.plan.tasks == 30
+    assert statistics.reconnaissance_seconds == 0.0
+    assert "change from call to call" in statistics.plan.explain()

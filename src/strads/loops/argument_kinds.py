@@ -135,7 +135,7 @@ def _classify(name: str, value: Any) -> Argument:
 def _is_scalar(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_scalar, value))
-    return value is None or isinstance(value, numbers.Number | np.bool_)
+    return value is None or isinstance(value, int | float | np.number | np.bool_ | numbers.Number)  # the usual first
 
 
 def _compiles(value: Any) -> bool:

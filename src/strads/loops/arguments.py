@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from strads.bodies.analysis import Field, TableKind
 from strads.bodies.analysis.sizes import Sizes
-from strads.bodies.analysis.values import Size
+from strads.bodies.analysis.values import Fits, Size
 from strads.dds import (
     Accumulator,
     HashIndex,
@@ -205,7 +206,10 @@ Argument = TableArgument | AccumulatorArgument | ScalarArgument
 
 @dataclass(frozen=True)
 class BoundArguments:
-    """All arguments of one call, in the order of the body's parameters after the first; then any minibatches."""
+    """All arguments of one call, in the order of the body's parameters after the first; then any minibatches.
+
+    They are bound anew for each preparation and each run, so what is found of them is looked up once.
+    """
 
     arguments: tuple[Argument, ...]
     same: tuple[int, ...]  # for each argument, the first one with the same table
@@ -219,8 +223,12 @@ class BoundArguments:
         """Equal keys compile to the same code."""
         return tuple(argument.type_key for argument in self.arguments), self.same, self.float_dtype, self.overlaps
 
-    def scalars(self) -> dict[int, Any]:
+    def scalars(self) -> Mapping[int, Any]:
         """Position → number, bool, None, or tuple of them."""
+        return self._scalars
+
+    @cached_property
+    def _scalars(self) -> Mapping[int, Any]:
         return {i: a.value for i, a in enumerate(self.arguments) if type(a) is ScalarArgument}
 
     def float_scalars(self) -> frozenset[int]:
@@ -256,27 +264,46 @@ class BoundArguments:
         """Position → structure of a tuple of numbers: for each item None, or the same for a nested tuple."""
         return {position: _form(value) for position, value in self.scalars().items() if isinstance(value, tuple)}
 
-    def fit(self, pairs: Collection[tuple[Size, Size]]) -> bool:
-        """Whether the first size of each pair is at most the second."""
+    def fit(self, pairs: Fits) -> bool:
+        """Whether the first size of each pair is at most the second, as contents were when this was first asked."""
         if not pairs:  # mostly
             return True
+        known = self._known_to_fit
+        if pairs not in known:
+            known[pairs] = self._sizes.fit(pairs)
+        return known[pairs]
+
+    @cached_property
+    def _known_to_fit(self) -> dict[Fits, bool]:
+        return {}
+
+    @cached_property
+    def _sizes(self) -> Sizes:
         bounds = None if self.indices is None else self.indices.bounds()
-        return Sizes(self.tables(), self.scalars(), bounds, self.has_values).fit(pairs)
+        return Sizes(self.tables(), self.scalars(), bounds, self.has_values)
 
     def size(self, size: Size) -> int | None:
         """Return the value of a size that is not that of contents; None if it has none."""
-        return Sizes(self.tables(), self.scalars()).value(size)
+        return self._sizes.value(size)
 
     def random(self) -> frozenset[int]:
         """Positions of random numbers."""
         return frozenset(i for i, a in enumerate(self.arguments) if isinstance(a, RandomArgument))
 
-    def tables(self) -> dict[int, TableArgument]:
+    def tables(self) -> Mapping[int, TableArgument]:
         """Position → table argument."""
+        return self._tables
+
+    @cached_property
+    def _tables(self) -> Mapping[int, TableArgument]:
         return {i: a for i, a in enumerate(self.arguments) if isinstance(a, TableArgument)}
 
-    def sums(self) -> dict[int, AccumulatorArgument]:
+    def sums(self) -> Mapping[int, AccumulatorArgument]:
         """Position → accumulator."""
+        return self._sums
+
+    @cached_property
+    def _sums(self) -> Mapping[int, AccumulatorArgument]:
         return {i: a for i, a in enumerate(self.arguments) if isinstance(a, AccumulatorArgument)}
 
     def storages(self, of_table: Callable[[int, TableArgument], Any], of_sums: Mapping[int, Any]) -> tuple[Any, ...]:

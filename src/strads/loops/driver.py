@@ -179,6 +179,7 @@ def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
         again=again,
         deal=call.deal,
         replaces=None if outdated is None or is_kept else outdated.name,
+        model=earlier.model,
     )
     references = call.references({})
     try:

@@ -108,17 +108,25 @@ class NewCalls:
     count: int = 0
     written: frozenset[Hashable] = frozenset()  # keys of the tables that the last of them wrote
     in_sequence: bool = False  # whether the last of them ran as one job for want of a plan that pays
+    latest: LoopFacts | None = None  # of the last of them
 
     @property
     def are_many(self) -> bool:
         """Whether a plan for the next one would probably serve one call only, too."""
         return self.count >= _MANY
 
+    @property
+    def model(self) -> LoopFacts | None:
+        """The facts of a loop that the next one is like, whatever its indices and tables; None if there is none."""
+        takes_any = self.are_many and self.latest is not None and self.latest.any_data is not None
+        return self.latest if takes_any else None
+
     def add(self, call: Call, facts: LoopFacts) -> None:
         """Count a call that has been prepared."""
         self.count += 1
         self.written = frozenset(identity_key(call.arguments[position]) for position in facts.written)
         self.in_sequence = facts.serves_one_call
+        self.latest = facts
 
 
 # Most recently used last. Several threads may call loops: the lock is held while the list or its users change.

@@ -1,6 +1,5 @@
 """The values of symbolic sizes, on which it depends whether an index certainly exists."""
 
-import numbers
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -86,4 +85,4 @@ class Sizes:
                 return None
             return int(np.iinfo(dtype).max) + 1 if kind == "capacity" else -int(np.iinfo(dtype).min)
         value = self.scalars.get(of)
-        return int(value) if isinstance(value, numbers.Integral) else None
+        return int(value) if isinstance(value, int | np.integer) else None

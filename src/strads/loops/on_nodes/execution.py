@@ -8,7 +8,7 @@ import numpy as np
 
 from strads.cluster import Node, ThreadTeam, Traffic
 from strads.dds.ragged import read_only
-from strads.engine.plans.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
+from strads.engine.plans.executor import UNCLAIMED, Claiming, Execution, execute, useful_threads, zero_totals
 from strads.engine.plans.replicas import Replicas
 from strads.engine.plans.transfers import NodeTransfers, TransferBuffer
 from strads.engine.statistics import NodeStatistics
@@ -28,6 +28,9 @@ from strads.loops.on_nodes.undo import restore, values_before
 from strads.loops.program import Variant
 from strads.loops.python_mode import run_checked
 
+# Seconds for which a call waits for threads that it wakes, and how many times as long a run is that hardly gains from
+# being done by the calling thread.
+_WAKING, _NOTICED = 1e-4, 20.0
 _HOLD = 2.0  # safety factor: messages are held back for the time that blocks can wait, divided by this
 
 
@@ -216,6 +219,7 @@ class _Call:
                     job_order=loop.spec.options.job_order,
                     patience=0 if transfers is None else transfers.patience,
                     record_order=record_order,
+                    in_caller=transfers is None and self._is_brief(),
                 )
                 comm.check()
         except StradsError:
@@ -231,7 +235,17 @@ class _Call:
         for position in self.program.facts.written & self.tasks.shards.keys():
             self.tasks.shards[position].is_complete = self.bound.same[position] in self.replicas
         loop.seconds = execution.seconds
+        self.program.pace = execution.compute_seconds / max(loop.part.plan.tasks, 1)
         return execution, comm.traffic.since(traffic)
+
+    def _is_brief(self) -> bool:
+        """Whether the run will probably end before threads of the team have been woken to do it.
+
+        That it is timed has no effect on its result.
+        """
+        plan, program = self.loop.part.plan, self.program
+        gains = 1.0 if useful_threads(plan, self.team.size) > 1 else _NOTICED
+        return not program.facts.may_not_end and program.pace * plan.tasks < _WAKING * gains
 
     def _find_cause(self, loop: NodeLoop) -> None:
         """Raise the error, with its line, that reconnaissance finds for an index that was out of range in the run."""

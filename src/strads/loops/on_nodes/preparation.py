@@ -5,6 +5,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from strads.cluster import Node
 from strads.engine.plans.gather import as_records
 from strads.engine.views.roles import Checking, Role
@@ -22,10 +24,12 @@ from strads.loops.on_nodes.recording_decision import (
     decide_recording,
     largest,
 )
-from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop
+from strads.loops.on_nodes.specs import AnyData, LoopFacts, LoopSpec, NodeLoop
 from strads.schedule.kernels.counting_sort import PlanOrderCopy
+from strads.schedule.nodes.placement import NodePlan
+from strads.schedule.planner import build_plan
 from strads.schedule.records.hot_rows import hot_row, sample
-from strads.schedule.records.parts import concatenated
+from strads.schedule.records.parts import concatenated, nothing_recorded
 from strads.schedule.strategies.dealing import is_dealt
 
 
@@ -38,6 +42,8 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     """
     start = _Start()
     tasks = NodeTasks.of(node, spec, arguments, spec.options.team)
+    if spec.model is not None and _is_like(spec.model, tasks):
+        return _prepare_like(spec.model, tasks, spec, start)
     counters = copyable_counters(spec, tasks)
     if copies_are_best(counters, tasks):
         return _prepare(node, replace(spec, counters=counters), arguments, start)
@@ -49,6 +55,39 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         return facts
     others = _prepare_with_copies_if_needed(node, spec, arguments, _Start(), tasks, counters)
     return None if others is None or facts is None else others.after(facts)
+
+
+def _is_like(model: LoopFacts, tasks: NodeTasks) -> bool:
+    """Whether tasks run like those of a loop for any data: of far fewer, a run would mostly copy what it writes."""
+    known, count = model.any_data, len(tasks.indices)
+    if known is None or known.types != tasks.bound.type_key:
+        return False
+    return 2 * count >= known.tasks or tasks.program.writes_little(tasks.bound, count)
+
+
+def _prepare_like(model: LoopFacts, tasks: NodeTasks, spec: LoopSpec, start: "_Start") -> LoopFacts:
+    """Prepare a loop like one that takes any data: one job runs it in its order, and checks every access."""
+    nothing, known = nothing_recorded(tasks.tables, len(spec.indices)), model.any_data
+    assert known is not None
+    plan = build_plan(nothing, threads=tasks.team.size, strategy="sequential")
+    details = model.plan.details
+    plan = replace(plan, reason=model.plan.reason).with_details(
+        notes=details.notes, rejected=details.rejected, prefetch_distance=details.prefetch_distance
+    )
+    seconds = time.perf_counter() - start.time
+    facts = replace(model, plan=plan, compile_seconds=0.0, reconnaissance_seconds=0.0, planning_seconds=seconds)
+    part = NodePlan(plan, None, np.arange(plan.jobs), (), ())
+    tasks.node.store[spec.name] = NodeLoop(
+        spec,
+        part,
+        executable_plan(spec, part, None),
+        (),
+        tables_of_moves=known.tables_of_moves,
+        variant=known.variant,
+        checking=Checking.ALL,
+        facts=facts,
+    )
+    return facts
 
 
 def _prepare_with_copies_if_needed(
@@ -117,6 +156,10 @@ def _prepare(
         if copy_in_order is not None and plan.permutation is copy_in_order.order:
             position = largest(memory)
             aligned[position] = spec.contents[position], memory.pop(position)
+        any_data = None
+        if alone == CHANGING and decision.checks_all and _is_in_place(spec, decision):
+            types, positions = whole.bound.type_key, program.argument_roles.position_of
+            any_data = AnyData(types, len(spec.indices), program.variant, positions)
         kept = together if (spec.options.interpreted and not decision.checks_all) or is_dealt(plan) else None
         facts = LoopFacts(
             plan=plan,
@@ -130,6 +173,7 @@ def _prepare(
             is_volatile=bool(program.facts.volatile) and not program.facts.guards_roundings,
             guards_roundings=program.facts.guards_roundings,
             takes_any_contents=decision.checks_all and not decision.follows_contents,
+            any_data=any_data,
             samples_rows_next=alone == BEFORE_SAMPLING,
             planning_is_deferred=alone in (FIRST_CALL, BEFORE_SAMPLING, SAMPLING_CALL)
             or (alone == CHANGING and not decision.checks_all),
@@ -163,6 +207,13 @@ def _prepare(
         aligned=aligned,
     )
     return facts
+
+
+def _is_in_place(spec: LoopSpec, decision: RecordingDecision) -> bool:
+    """Whether one job runs a loop on the tables themselves."""
+    tasks, argument_roles = decision.tasks, decision.tasks.program.argument_roles
+    is_here = tasks.node.size == 1 and not (tasks.shards or spec.options.interpreted)
+    return is_here and not (argument_roles.near or argument_roles.has_relaxed)
 
 
 def _plan_order_copy(spec: LoopSpec, decision: RecordingDecision) -> PlanOrderCopy | None:

@@ -68,10 +68,10 @@ def unwrapped(argument: Any) -> Any:
 
 
 def float_dtype(arguments: tuple[Any, ...]) -> np.dtype[Any]:
-    """The widest floating dtype of the tables, else of their fields."""
+    """The widest floating dtype of the tables and their fields."""
     dtypes = [a.dtype for a in map(unwrapped, arguments) if isinstance(a, strads.dvector | strads.dmap)]
-    fields = [field[0].base for dtype in dtypes for field in (dtype.fields or {}).values()]
-    found = [d for d in dtypes if d.kind == "f"] or [d for d in fields if d.kind == "f"]
+    values = [field[0].base for dtype in dtypes for field in (dtype.fields or {"": (dtype,)}).values()]
+    found = [dtype for dtype in values if dtype.kind == "f"]
     return np.result_type(*found) if found else np.dtype("f8")
 
 

@@ -251,6 +251,16 @@ def test_floats_take_the_tables_dtype():
     assert out[0] == pytest.approx(1.0, abs=1e-15)
 
 
+def test_floats_take_the_dtype_of_the_widest_field():
+    def body(k, x, records, scale):
+        records[k].q = records[k].q * scale + 0.9 + x[k]
+
+    for dtype in ("f4", "f8"):
+        records = strads.dvector(np.ones(4, [("p", "f4"), ("q", dtype)]))
+        async_for(4, body, strads.dvector.zeros(4, "f4"), records, 0.3)
+        assert records[1].q == np.dtype(dtype).type(0.3) + np.dtype(dtype).type(0.9)
+
+
 def test_strategies_can_be_forced():
     def body(k, pairs, W):
         W[pairs[k, 0]] += 1.0

@@ -207,3 +207,35 @@ def test_remainders_are_below_their_divisor():
     for n, is_checked in ((WIDTH, False), (2, False), (WIDTH + 1, True), (0, True), (-WIDTH, True)):
         assert bool(checks_of(remainder_of_a_scalar, n, W, x)) == is_checked
         run_or_refuse(ROWS, remainder_of_a_scalar, n or 1, W, x)
+
+
+def walk(k, u, Q, agent, n):
+    j = agent[0] % n
+    if u[k] < 0.5:
+        j -= 1
+    else:
+        j += 1
+    j = min(max(j, 0), n - 1)
+    Q[j] += 1
+    agent[0] = j
+
+
+def walk_in_a_row(k, u, Q, agent, n):
+    j = agent[0] + u[k] % 3
+    j = min(max(j - 1, 0), n - 1)
+    Q[0] += u[j]
+    i, j = j, agent[1]
+    j = max(j + i, 0) - 1
+    Q[j] += 1
+    agent[0] = i
+
+
+@pytest.mark.parametrize("order", ["any", "sequential"])
+@pytest.mark.parametrize("body", [walk, walk_in_a_row])
+def test_an_index_that_is_assigned_again(body, order):
+    """Numba then gives it another name, as `j.1`."""
+    u = strads.dvector(np.random.default_rng(0).integers(0, 2, ROWS))
+    for n in (WIDTH, WIDTH, ROWS):
+        assert run_or_refuse(ROWS, body, u, strads.dvector.zeros(WIDTH, "i8"), strads.dvector.zeros(2, "i8"), 3) is None
+        error = run_or_refuse(ROWS, body, u, strads.dvector.zeros(1, "i8"), strads.dvector.zeros(2, "i8"), n)
+        assert error is None or isinstance(error, strads.BodyIndexError)

@@ -160,16 +160,10 @@ def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _float_dtype(arguments: Sequence[Argument]) -> np.dtype[Any]:
-    """Return the widest floating dtype of the tables; if none has one, of the records' fields; else double."""
-    tables = [argument for argument in arguments if isinstance(argument, TableArgument)]
-    plain = [table.storage.dtype for table in tables if table.storage.dtype.kind == "f"]
-    fields = [
-        field[0].base
-        for table in tables
-        for field in (table.storage.dtype.fields or {}).values()
-        if field[0].base.kind == "f"
-    ]
-    chosen = [dtype for dtype in plain or fields if dtype.itemsize in (4, 8)]
+    """Return the widest floating dtype of the tables and their fields; double if none has one."""
+    dtypes = {argument.storage.dtype for argument in arguments if isinstance(argument, TableArgument)}
+    values = {field[0].base for dtype in dtypes for field in (dtype.fields or {"": (dtype,)}).values()}
+    chosen = [dtype for dtype in values if dtype.kind == "f" and dtype.itemsize in (4, 8)]
     return np.result_type(*chosen) if chosen else np.dtype(np.float64)
 
 

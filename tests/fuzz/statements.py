@@ -350,7 +350,12 @@ class Statements(Expressions):
         guard, place = self.rng.choice(guards)
         lines = [f"{name} = {kind}", f"if {guard}:"]
         if not is_read_twice:
-            lines.insert(0, f"{index} = {i.text}")
+            again = [
+                f"{index} += 1",
+                f"{index} = min(max({index} - 1, 0), {size} - 1)",
+                f"{index} = {index} % max({size}, 1)",
+            ]
+            lines = [f"{index} = {i.text}", *([self.rng.choice(again)] if self.chance(0.4) else []), *lines]
         volatile = i.volatile or a.volatile or not a.steady
         if a.writable and self.chance(0.5) and (not is_read_twice or self.facts.risky):
             lines.append("    " + self.assignment(f"{a.name}[{place}]", a.is_float))

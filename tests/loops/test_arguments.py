@@ -7,6 +7,7 @@ import pytest
 
 import strads
 from strads import async_for
+from strads.loops.indices import LoopIndices
 
 
 def body(k, x, y):
@@ -196,3 +197,10 @@ def test_tuples_in_tuples(amount):
 def test_numbers_of_more_than_double_precision_are_refused(dtype, advice):
     with pytest.raises(strads.ArgumentError, match=rf"convert it first, \.astype\('{advice}'\)"):
         strads.dvector(np.zeros(3, dtype))
+
+
+def test_indices_are_equal_as_a_range_or_as_an_array():
+    cases = [3, range(0, 6, 2), [0, 1, 2], np.array([0, 2, 1]), [], range(1, 4), [0, 1]]
+    made = [[LoopIndices.of(case) for case in cases] for _ in range(2)]
+    for i, one in enumerate(made[0]):
+        assert [one == other for other in made[1]] == [i == j for j in range(len(cases))]

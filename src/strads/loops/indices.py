@@ -50,12 +50,12 @@ class LoopIndices:
         return self._length
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, LoopIndices)
-            and (self.start, self.step, len(self)) == (other.start, other.step, len(other))
-            and (len(self.values) == 0 or self.values[0] == other.values[0])  # mostly, others differ at once
-            and np.array_equal(self.values, other.values)
-        )
+        if not isinstance(other, LoopIndices):
+            return False
+        if (self.start, self.step, len(self), self.is_range) != (other.start, other.step, len(other), other.is_range):
+            return False
+        # Mostly, others differ at once.
+        return self.is_range or bool(self[0] == other[0] and np.array_equal(self.values, other.values))
 
     __hash__ = None  # type: ignore[assignment]
 

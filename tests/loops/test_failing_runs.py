@@ -62,3 +62,32 @@ def test_the_cause_is_raised_wherever_it_is():
         for _ in range(100):
             with pytest.raises(BodyIndexError):
                 strads.async_for(2000, gather, P, J, V, strads.dvector(np.zeros(500)))
+
+
+def walk(k, steps, places, visits, log):
+    """Where each task writes depends on what the earlier ones wrote, so a run that fails has to be undone."""
+    places[0] += steps[k]
+    visits[places[0]] += 1.0
+    log[k].last = visits[places[0]]
+    log[k].count += 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_long_tables_are_restored(threads):
+    """Their old values are copied in pieces, into memory that is kept."""
+    rng, rows = np.random.default_rng(0), 1_500_000
+    with strads.init(threads=threads):
+        visits = strads.dvector(rng.random(rows))
+        log = strads.dvector(np.zeros(300_000, [("last", "f4"), ("count", "i8")]))
+        for tasks, first, fails in ((300, 5, False), (300, rows - 300, True), (200_000, 7, False), (400, rows, True)):
+            steps, places = strads.dvector(np.ones(tasks, np.int64)), strads.dvector(np.array([first, 0]))
+            old = [table.to_numpy().copy() for table in (places, visits, log)]
+            if fails:
+                with pytest.raises(BodyIndexError):
+                    strads.async_for(tasks, walk, steps, places, visits, log)
+                assert all(map(np.array_equal, old, (places, visits, log)))
+            else:
+                strads.async_for(tasks, walk, steps, places, visits, log)
+                assert places[0] == first + tasks
+                old[1][first + 1 : first + tasks + 1] += 1.0
+                assert np.array_equal(visits, old[1])

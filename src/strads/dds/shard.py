@@ -15,7 +15,7 @@ from strads.dds._storage import Storage
 from strads.dds.ragged import RaggedArray, offsets_of, places_of
 
 
-@dataclass
+@dataclass(eq=False)
 class Shard:
     """Rows `low..high - 1` of a table, in arrays that address all its rows (`whole`).
 

@@ -107,7 +107,7 @@ class NewCalls:
 
     count: int = 0
     written: frozenset[Hashable] = frozenset()  # keys of the tables that the last of them wrote
-    in_sequence: bool = False  # whether the last of them ran as one job for want of a plan that pays
+    in_sequence: bool = False  # whether the last of them ran as one job for want of a plan that pays, or that lasts
     latest: LoopFacts | None = None  # of the last of them
 
     @property
@@ -125,7 +125,7 @@ class NewCalls:
         """Count a call that has been prepared."""
         self.count += 1
         self.written = frozenset(identity_key(call.arguments[position]) for position in facts.written)
-        self.in_sequence = facts.serves_one_call
+        self.in_sequence = facts.serves_one_call or facts.samples_rows_next
         self.latest = facts
 
 

@@ -97,18 +97,7 @@ class Reconnaissance:
         self._on_threads(run)
         return nothing_recorded(self.tables, len(self.indices))
 
-    def effort(self) -> tuple[float, float]:
-        """Return the accesses of a task and the bytes of rows that it copies, averaged over a sample of tasks.
-
-        With ghosts, tasks copy nothing.
-        """
-        logs = self._probe(*some_tasks(len(self.indices)))
-        tasks = max(sum(len(log.counts) for log in logs), 1)
-        row_bytes = np.array([table.row_bytes * self.recorder.scratch for table in self.tables], np.int64)
-        copied = sum(row_bytes[log.tags >> 1].sum() for log in logs)
-        return sum(len(log.rows) for log in logs) / tasks, copied / tasks
-
-    def sample(self) -> AccessRecords:
+    def sample(self) -> SparseRecords:
         """Record a sample of tasks from the whole loop."""
         logs = self._probe(*some_tasks(len(self.indices)))
         offsets = np.concatenate([[0], np.cumsum(np.concatenate([log.counts for log in logs]))]).astype(np.int64)
@@ -120,9 +109,10 @@ class Reconnaissance:
         logs = list[Log]()
 
         def record(_: int) -> None:
+            copies = Copies()
             for stretch in stretches:
-                tasks = shortened(stretch, len(self._record_chunk(stretch[:1], 4, Copies()).rows))
-                logs.append(self._record_chunk(tasks, 4 * len(tasks), Copies()))
+                tasks = shortened(stretch, len(self._record_chunk(stretch[:1], 4, copies).rows))
+                logs.append(self._record_chunk(tasks, 4 * len(tasks), copies))
 
         self._for_each(record, 1)  # on a thread of the team, so that the waiting thread can be interrupted
         return logs
@@ -189,7 +179,6 @@ class Reconnaissance:
         used = self._run(first, tasks, log, copies)
         if used > len(log.rows):  # now the required size is known
             log = self._new_log(len(log.counts), 2 * used)
-            copies.forget()
             used = self._run(first, tasks, log, copies)
         return log, used
 

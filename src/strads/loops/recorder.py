@@ -13,7 +13,7 @@ from strads.dds.ragged import read_only
 from strads.engine.stopping import ENDLESS, MAX_ITERATIONS, StoppedError
 from strads.engine.views import recording_views
 from strads.engine.views.ghost_records import fill_of
-from strads.engine.views.kinds import MAX_TABLES, SILENT, SLOTS, TASK
+from strads.engine.views.kinds import MAX_TABLES, SILENT, SLOTS, STAMP, TASK
 from strads.engine.views.near import NearRecorded, group_token
 from strads.engine.views.recorded_rows import SCRATCH_FULL
 from strads.errors import ArgumentError, BodyError
@@ -38,7 +38,9 @@ class TaskFailed(Exception):
 class Log:
     """Buffers of one thread for one chunk."""
 
-    state: NDArray[np.int64]  # (SLOTS + tables,): position of the current task, then scratch slots in use per table
+    state: NDArray[
+        np.int64
+    ]  # (SLOTS + tables,): position and stamp of the current task, scratch slots in use per table
     counts: NDArray[np.int32]  # (tasks,): accesses of each task
     rows: NDArray[np.integer]  # row of each access, counted from 0; as many as there is room for
     tags: NDArray[np.uint8]  # of the same accesses: twice the table's number, plus 1 for a write
@@ -49,20 +51,16 @@ class Copies:
 
     def __init__(self) -> None:
         self.rows = _FIRST_SCRATCH_ROWS
+        self.stamp = 0  # of the latest task
         self._found: dict[int, tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]] = {}
 
     def of(self, position: int, argument: TableArgument) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]:
-        """Return the copies of a table's rows, the task that has copied each row, and its position."""
+        """Return the copies of a table's rows, the stamp of the task that has copied each row, and its slot."""
         if position not in self._found:
             rows = len(argument.storage)
             copies = np.empty((self.rows, *_row_shape(argument)), argument.storage.dtype)
             self._found[position] = copies, np.zeros(rows, np.int64), np.zeros(rows, np.int32)
         return self._found[position]
-
-    def forget(self) -> None:
-        """Discard the copies, as tasks are run again."""
-        for _, stamps, _ in self._found.values():
-            stamps[:] = 0
 
     def grow(self) -> None:
         """Make room for more rows per task."""
@@ -154,6 +152,7 @@ class Recorder:
         while True:
             storages = self._storages(bound, log, copies)
             log.state[:] = 0
+            log.state[STAMP] = copies.stamp
             try:
                 return self.compiled(
                     indices.start, indices.step, indices.values, first, tasks, log.state, log.counts, storages
@@ -171,6 +170,8 @@ class Recorder:
                 copies.grow()
             except Exception as error:
                 raise TaskFailed(int(log.state[TASK])) from error
+            finally:
+                copies.stamp = int(log.state[STAMP])
 
     def _storages(self, bound: BoundArguments, log: Log, copies: Copies) -> tuple[Any, ...]:
         argument_roles, recorded = self.argument_roles, dict[int, Any]()

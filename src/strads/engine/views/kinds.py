@@ -14,7 +14,9 @@ from numba import types
 from strads.engine.views.types import ViewType, define_view
 
 # Fields of the `state` array of a recording.
-TASK, SLOTS = 0, 1  # position of the current task, then the number of scratch slots in use per table
+# Position of the current task, its stamp, which is higher than those of all tasks that the same thread has recorded
+# before it, and then the number of scratch slots in use per table.
+TASK, STAMP, SLOTS = 0, 1, 2
 
 # What a task has just accessed of a table: the last row logged, whether as written, the same of the one before it, the
 # last row copied, and its slot. Rows are counted from 1.

@@ -17,7 +17,7 @@ from strads.engine.views.kinds import (
     SILENT,
     SLOT,
     SLOTS,
-    TASK,
+    STAMP,
     GhostRowType,
     GhostType,
     RaggedType,
@@ -100,7 +100,7 @@ def _new_slot(state, stamps, slots, capacity, tag, position):  # type: ignore[no
     if slot >= capacity:
         raise RuntimeError(SCRATCH_FULL)
     state[counter] = slot + 1
-    stamps[position] = state[TASK] + 1
+    stamps[position] = state[STAMP]
     slots[position] = slot
     return slot
 
@@ -149,7 +149,7 @@ def _compiled_log_once(view, position, write):  # type: ignore[no-untyped-def]
 @register_jitable
 def _is_copied(view, position):  # type: ignore[no-untyped-def]
     """Whether this task has copied a row; fresh stamps are all zeros, and mark none."""
-    return view.stamps[position] == view.state[TASK] + 1
+    return view.stamps[position] == view.state[STAMP]
 
 
 @register_jitable

@@ -17,6 +17,7 @@ from strads.engine.views.kinds import (
     RECENT,
     SILENT,
     SLOTS,
+    STAMP,
     TASK,
     make_elements,
     make_ghost,
@@ -49,8 +50,8 @@ class Ghost(NamedTuple):
 class Scratch(NamedTuple):
     """Storage of a table seen as scratch: its data and tag, the log (`rows`, `tags`), and the task's copies of rows.
 
-    `state` holds the current task and the slots in use; `copies` the copied rows by slot; `stamps` and `slots`, by row,
-    the last task that copied it, counted from 1, and its slot.
+    `state` holds the current task, its stamp and the slots in use; `copies` the copied rows by slot; `stamps` and
+    `slots`, by row, the stamp of the last task that copied it, and its slot.
     """
 
     data: Any
@@ -173,8 +174,8 @@ def make_recorder(
     It is called as `record(start, step, values, first, count, state, counts, storages)`, runs the tasks
     `first..first + count - 1` on recording views and returns the length of the log. Task k has loop index `values[k]`,
     or `start + step * k` if `values` is empty. `counts[i]` is set to the number of accesses logged by the i-th task;
-    `state` holds the position of the current task and, for `scratch` views, the slots in use. Of the tables `in_turn`
-    each task reads the row of its index.
+    `state` holds the position of the current task and, for `scratch` views, its stamp, one more than the last, and the
+    slots in use. Of the tables `in_turn` each task reads the row of its index.
     """
     bind = bind_with(constructors)
     prefetch = prefetch_rows(in_turn)
@@ -196,6 +197,7 @@ def make_recorder(
             drawn[0] = 0
             state[TASK] = task
             if scratch:
+                state[STAMP] += 1
                 state[SLOTS:] = 0
             ahead, last = task + _AHEAD, len(values) - 1
             prefetch(storages, values[np.uint64(min(ahead, last))] if last >= 0 else start + step * ahead)

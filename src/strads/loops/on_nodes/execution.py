@@ -103,7 +103,7 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Nod
     start = time.perf_counter()
     loop: NodeLoop = node.store[name]
     bound, program = bind(node, loop.spec, arguments, variant=loop.variant)
-    before = values_before(bound, program, {})
+    before = values_before(bound, program, {}, node.team)
     # Separate sums: an error also leaves accumulators unchanged.
     sums = {position: argument.empty() for position, argument in bound.sums().items()}
     plan = loop.part.plan
@@ -198,7 +198,7 @@ class _Call:
         certain = self.program.is_certain(self.bound) if is_recorded else self.program.is_proved(self.bound)
         # If the second sample, taken after the run, is interrupted, the run is undone as well.
         keeps = loop.samples_rows or not certain
-        loop.before = values_before(self.bound, self.program, self.tasks.shards) if keeps else None
+        loop.before = values_before(self.bound, self.program, self.tasks.shards, self.team) if keeps else None
         transfers = None
         if self.node.size > 1 or self.replicas:
             replicas = list(self.replicas.values())

@@ -1,8 +1,10 @@
 """Tasks of a loop on a node, recorded in the fastest way that the body allows (thesis §7.2.2)."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node, ThreadTeam
@@ -22,7 +24,7 @@ from strads.schedule.loop import Loop
 from strads.schedule.loop_sample import LoopSample, prefetch_distance
 from strads.schedule.plan import Plan
 from strads.schedule.planner import plan_of_ranges
-from strads.schedule.records.access import AccessRecords, TableShape
+from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape
 from strads.schedule.records.hot_rows import hot_row
 
 _MAX_COPIED = 4096  # bytes of rows that a task may copy
@@ -221,12 +223,28 @@ class NodeTasks:
         """Record tasks from all over the loop; None if one fails."""
         return self.over(self.indices.every(sample_stride(len(self.indices)))).record_some()
 
-    def sample(self) -> AccessRecords | None:
-        """Record a sample of the tasks; None if one fails."""
+    def sample(self) -> SparseRecords | None:
+        """Return the records of a sample of the tasks, as they were when this was first asked; None if one fails."""
+        return self._sample
+
+    @cached_property
+    def _sample(self) -> SparseRecords | None:
         try:
             return self.reconnaissance().sample()
         except TaskFailed:
             return None
+
+    def _effort(self) -> tuple[float, float, bool] | None:
+        """Return the accesses of a sampled task, the bytes of rows that it copies, and whether it works on copies.
+
+        None if one fails.
+        """
+        some, recorder = self.sample(), self.program.compile_recorder(self.bound, self.indices)
+        if some is None:
+            return None
+        row_bytes = np.array([table.row_bytes * recorder.scratch for table in some.tables], np.int64)
+        tasks = max(some.tasks, 1)
+        return len(some.rows) / tasks, int(row_bytes[some.tags >> 1].sum()) / tasks, recorder.scratch
 
     def prefetch_distance(self, loop: Loop) -> int:
         """Return by how many tasks a run in sequence fetches rows ahead; see `loop_sample.prefetch_distance`."""
@@ -256,18 +274,13 @@ class NodeTasks:
         program, bound = self.program, self.bound
         if changes and program.writes_little(bound, tasks):
             return True
-        try:
-            run = self.reconnaissance()
-            accesses, copied = run.effort()
-        except TaskFailed:
+        effort = self._effort()
+        if effort is None:
             return True
+        accesses, copied, has_copies = effort
         if accesses > _MANY_ACCESSES and program.checks_are_cheap(bound, tasks):
             return True
-        if (
-            run.recorder.scratch
-            and program.same_bits_with_checks(bound)
-            and program.written_bytes(bound) <= accesses * tasks
-        ):
+        if has_copies and program.same_bits_with_checks(bound) and program.written_bytes(bound) <= accesses * tasks:
             return True  # the copy of what is written, which such a run keeps, is negligible beside the tasks
         is_copied_faster = program.written_bytes(bound) <= _CHECKED * accesses * tasks
         return copied > _MAX_COPIED or (changes and is_copied_faster)
@@ -277,13 +290,12 @@ class NodeTasks:
 
         A task that works on all of a long row takes as long as the copy; there are about as many of them as rows.
         """
-        run = self.reconnaissance()
-        if not run.recorder.scratch:
+        if not self.program.compile_recorder(self.bound, self.indices).scratch:
             return None
-        try:
-            _, copied = run.effort()
-        except TaskFailed:
+        effort = self._effort()
+        if effort is None:
             return None
+        _, copied, _ = effort
         size = sum(table.rows * table.row_bytes for table in self.tables)
         if copied < _EXPENSIVE_COPY or copied * len(self.indices) < _TIMES * size:
             return None

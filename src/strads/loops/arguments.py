@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from strads.bodies.analysis import Field, TableKind
 from strads.bodies.analysis.sizes import Sizes
-from strads.bodies.analysis.values import Fits, Size
+from strads.bodies.analysis.values import Fits, Size, of_contents
 from strads.dds import (
     Accumulator,
     HashIndex,
@@ -208,7 +208,7 @@ Argument = TableArgument | AccumulatorArgument | ScalarArgument
 class BoundArguments:
     """All arguments of one call, in the order of the body's parameters after the first; then any minibatches.
 
-    They are bound anew for each preparation and each run, so what is found of them is looked up once.
+    They are bound anew for each preparation and each run: what is found of them is looked up once.
     """
 
     arguments: tuple[Argument, ...]
@@ -265,17 +265,20 @@ class BoundArguments:
         return {position: _form(value) for position, value in self.scalars().items() if isinstance(value, tuple)}
 
     def fit(self, pairs: Fits) -> bool:
-        """Whether the first size of each pair is at most the second, as contents were when this was first asked."""
+        """Whether the first size of each pair is at most the second."""
         if not pairs:  # mostly
             return True
-        known = self._known_to_fit
-        if pairs not in known:
-            known[pairs] = self._sizes.fit(pairs)
-        return known[pairs]
+        known = self._known_to_fit.get(pairs)
+        if known is None or any(table.version != version for table, version in known[1]):
+            by_contents = {of_contents(size) for pair in pairs for size in pair}
+            tables = [a.table for p, a in self.tables().items() if p in by_contents and a.table is not None]
+            known = self._sizes.fit(pairs), [(table, table.version) for table in tables]
+            self._known_to_fit[pairs] = known
+        return known[0]
 
     @cached_property
-    def _known_to_fit(self) -> dict[Fits, bool]:
-        return {}
+    def _known_to_fit(self) -> dict[Fits, tuple[bool, list[tuple[dvector, int]]]]:
+        return {}  # and the versions of the tables whose contents decided
 
     @cached_property
     def _sizes(self) -> Sizes:

@@ -50,6 +50,7 @@ class Statements(Expressions):
             self.compressed: 4 * bool(self._compressed()) * steady,
             self.zipped: 0.5 * (len(scope.arrays) > 1),
             self.guarded: 1.5 * bool(self._vectors()),
+            self.assigned_again: 1.5 * any(a.shortest >= 2 for a in self._vectors()),
             self.neighbour: 1.5 * bool(self._neighboured()) * steady,
             self.best: 0.7 * bool(self._vectors()),
             self.elements: 3 * few * bool(self._tables_of_rows()) * steady,
@@ -367,6 +368,20 @@ class Statements(Expressions):
             number = self.facts.fresh("i")
             lines.append(f"{number} = {name}")
             self.define(number, False, volatile, assignable=False)
+        return lines
+
+    def assigned_again(self) -> Lines:
+        """An index that changes between two uses, as Numba renames it there, and may become negative."""
+        a = self.rng.choice([a for a in self._vectors() if a.shortest >= 2])
+        index, name, size = self.facts.fresh("i"), self.facts.fresh("x" if a.is_float else "i"), len_of(a.name)
+        i, c = self.int_(2), self.condition()
+        again = [f"{index} -= 1", f"{index} = {index} - {size}", f"{index} = min(max({index} - 1, 0), {size} - 1)"]
+        lines = [f"{index} = ({i.text}) % {size}", f"{name} = {a.name}[{index}]", self.rng.choice(again)]
+        if self.chance(0.6):
+            lines += [f"if {c.text}:", f"    {index} = {index} % {size}"]
+        lines.append(f"{name} = {a.name}[{index}]")
+        volatile = i.volatile or c.volatile or a.volatile or not a.steady
+        self.define(name, a.is_float, volatile, assignable=False)
         return lines
 
     def _neighboured(self) -> list[Arg]:

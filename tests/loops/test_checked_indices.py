@@ -230,8 +230,52 @@ def walk_in_a_row(k, u, Q, agent, n):
     agent[0] = i
 
 
+def walk_round(k, u, Q, agent, n):
+    j = agent[0] % n
+    j = j + u[k]
+    if j >= n:
+        j = 0
+    Q[j] += 1
+    agent[0] = j
+
+
+def back_from_its_own(k, u, Q, agent, n):
+    j = k % 3
+    Q[j] += 1
+    j = k % 3 - 1
+    if u[k] > 0:
+        j -= 1
+    Q[j] += 2
+    agent[1] = j
+
+
+def around(Q, j):
+    total = Q[j]
+    j = j - 1
+    return total + Q[j]
+
+
+def back_in_a_helper(k, u, Q, agent, n):
+    agent[0] += around(Q, u[k]) + around(u, k % 2)
+    Q[k % 3] += agent[0] % 5
+
+
+def back_in_a_loop(k, u, Q, agent, n):
+    j = k % 3
+    total = Q[j]
+    j = 0
+    for _ in range(3):
+        total += Q[j]
+        j -= 1
+    j = j + 1
+    Q[j] += total % 7
+
+
+ASSIGNED_AGAIN = [walk, walk_in_a_row, walk_round, back_from_its_own, back_in_a_helper, back_in_a_loop]
+
+
 @pytest.mark.parametrize("order", ["any", "sequential"])
-@pytest.mark.parametrize("body", [walk, walk_in_a_row])
+@pytest.mark.parametrize("body", ASSIGNED_AGAIN)
 def test_an_index_that_is_assigned_again(body, order):
     """Numba then gives it another name, as `j.1`."""
     u = strads.dvector(np.random.default_rng(0).integers(0, 2, ROWS))

@@ -179,7 +179,7 @@ def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
         again=again,
         deal=call.deal,
         replaces=None if outdated is None or is_kept else outdated.name,
-        model=earlier.model,
+        template=earlier.template if earlier.are_many else None,
     )
     references = call.references({})
     try:

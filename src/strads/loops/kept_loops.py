@@ -107,26 +107,20 @@ class NewCalls:
 
     count: int = 0
     written: frozenset[Hashable] = frozenset()  # keys of the tables that the last of them wrote
-    in_sequence: bool = False  # whether the last of them ran as one job for want of a plan that pays, or that lasts
-    latest: LoopFacts | None = None  # of the last of them
+    in_sequence: bool = False  # whether the last of them ran as one job for want of a plan that pays
+    template: LoopFacts | None = None  # of the last of them, if others can be prepared like it
 
     @property
     def are_many(self) -> bool:
         """Whether a plan for the next one would probably serve one call only, too."""
         return self.count >= _MANY
 
-    @property
-    def model(self) -> LoopFacts | None:
-        """The facts of a loop that the next one is like, whatever its indices and tables; None if there is none."""
-        takes_any = self.are_many and self.latest is not None and self.latest.any_data is not None
-        return self.latest if takes_any else None
-
     def add(self, call: Call, facts: LoopFacts) -> None:
         """Count a call that has been prepared."""
         self.count += 1
         self.written = frozenset(identity_key(call.arguments[position]) for position in facts.written)
-        self.in_sequence = facts.serves_one_call or facts.samples_rows_next
-        self.latest = facts
+        self.in_sequence = facts.serves_one_call
+        self.template = facts if facts.reusable is not None else None  # others hold large plans
 
 
 # Most recently used last. Several threads may call loops: the lock is held while the list or its users change.

@@ -1,6 +1,5 @@
 """A loop body compiled for one combination of argument types: its analysis, its recorder and its worker."""
 
-import math
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
@@ -103,7 +102,6 @@ class LoopProgram:
         self._live_bodies: dict[tuple[frozenset[Variable] | None, bool, frozenset[Variable]], Any] = {}
         self._variants: dict[Variant, LoopProgram] = {}
         self._by_element: LoopProgram | None = None
-        self.pace = math.inf  # seconds per task of the latest run
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:

@@ -38,9 +38,8 @@ class TaskFailed(Exception):
 class Log:
     """Buffers of one thread for one chunk."""
 
-    state: NDArray[
-        np.int64
-    ]  # (SLOTS + tables,): position and stamp of the current task, scratch slots in use per table
+    # (SLOTS + tables,): position and stamp of the current task, scratch slots in use per table
+    state: NDArray[np.int64]
     counts: NDArray[np.int32]  # (tasks,): accesses of each task
     rows: NDArray[np.integer]  # row of each access, counted from 0; as many as there is room for
     tags: NDArray[np.uint8]  # of the same accesses: twice the table's number, plus 1 for a write

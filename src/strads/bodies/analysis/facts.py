@@ -114,7 +114,7 @@ class BodyAnalysis:
     is_short
         Whether it has no loop and uses single elements of its tables only: a task takes well under a microsecond.
     may_not_end
-        Whether it has `while` loops, which may run for ever.
+        Whether it has `while` loops, which may run for ever; a `for` loop ends, if late.
     searches
         Whether loops over what it only reads lead to a row that it accesses after them: a search, a walk down a tree.
     outcomes

@@ -71,10 +71,11 @@ def inlined_ssa(function: types.FunctionType) -> Inlined:
     inliner.run(function)
     if _calls_others(function_ir.blocks):
         return Inlined(reconstruct_ssa(function_ir), {}, {}, has_closures=True)
-    branches, function_ir = inliner.branches(function), reconstruct_ssa(function_ir)
+    branches, names = inliner.branches(function), frozenset(_names(function_ir.blocks))
+    function_ir = reconstruct_ssa(function_ir)
     codes = {function.__code__, *inliner.called}
     has_closures = any(isinstance(constant, types.CodeType) for code in codes for constant in code.co_consts)
-    return Inlined(function_ir, branches, inliner.indices(function_ir.blocks, function), has_closures)
+    return Inlined(function_ir, branches, inliner.indices(function_ir.blocks, names, function), has_closures)
 
 
 def _frontend(function: types.FunctionType) -> Any:
@@ -112,10 +113,16 @@ class _Inliner:
                 found[label] = self._origin(block.body[-1].cond.name, function)
         return found
 
-    def indices(self, blocks: Mapping[int, Any], function: types.FunctionType) -> dict[str, Variable]:
-        """Return the variable of the source for each variable, of `blocks` in SSA form, that is used as an index."""
+    def indices(
+        self, blocks: Mapping[int, Any], names: frozenset[str], function: types.FunctionType
+    ) -> dict[str, Variable]:
+        """Return the variable of the source for each variable, of `blocks` in SSA form, that is used as an index.
+
+        `names`: those of the IR before, where Numba has already renamed some that are assigned again, as `j.1`.
+        """
         used = [each for block in blocks.values() for statement in block.body for each in indices_of(statement)]
-        return {variable.name: self._origin(variable.unversioned_name, function) for variable in used}
+        before = {v.name: v.name if v.name in names else v.unversioned_name for v in used}
+        return {name: self._origin(earlier, function) for name, earlier in before.items()}
 
     def _origin(self, variable: str, function: types.FunctionType) -> Variable:
         name, _, copy = variable.partition("@")

@@ -148,10 +148,7 @@ def _dicts(function_ir: Any) -> frozenset[str]:
 
 
 class _Conversion:
-    """The conversion of the indices of one function; `missing` are the checked ones that have not been found yet.
-
-    Indices are named as in the source: Numba renames some variables where they are assigned again.
-    """
+    """The conversion of the indices of one function; `missing` are the checked ones that have not been found yet."""
 
     def __init__(self, unsigned: frozenset[str], checked: frozenset[str]):
         self._unsigned, self._checked = unsigned, checked
@@ -164,14 +161,14 @@ class _Conversion:
         for statement in block.body:
             holder, container = indexed(statement)
             if holder is not None and container.name in dicts:
-                self.missing.discard(holder.index.unversioned_name)
+                self.missing.discard(holder.index.name)
             elif holder is not None:
-                name, loc = holder.index.unversioned_name, statement.loc
-                items = tuples.get(holder.index.name, [])
-                if any(item.unversioned_name in self._unsigned for item in items):
+                name, loc = holder.index.name, statement.loc
+                items = tuples.get(name, [])
+                if any(item.name in self._unsigned for item in items):
                     parts = [
                         _call(block, converted, unsigned_index, container, item, loc)
-                        if item.unversioned_name in self._unsigned
+                        if item.name in self._unsigned
                         else item
                         for item in items
                     ]

@@ -28,9 +28,8 @@ from strads.loops.on_nodes.undo import restore, values_before
 from strads.loops.program import Variant
 from strads.loops.python_mode import run_checked
 
-# Seconds for which a call waits for threads that it wakes, and how many times as long a run is that hardly gains from
-# being done by the calling thread.
-_WAKING, _NOTICED = 1e-4, 20.0
+# Short tasks that take about as long as waking threads; and so many that waiting for another thread hardly matters.
+_WAKING, _BRIEF = 1 << 10, 1 << 14
 _HOLD = 2.0  # safety factor: messages are held back for the time that blocks can wait, divided by this
 
 
@@ -235,17 +234,13 @@ class _Call:
         for position in self.program.facts.written & self.tasks.shards.keys():
             self.tasks.shards[position].is_complete = self.bound.same[position] in self.replicas
         loop.seconds = execution.seconds
-        self.program.pace = execution.compute_seconds / max(loop.part.plan.tasks, 1)
         return execution, comm.traffic.since(traffic)
 
     def _is_brief(self) -> bool:
-        """Whether the run will probably end before threads of the team have been woken to do it.
-
-        That it is timed has no effect on its result.
-        """
-        plan, program = self.loop.part.plan, self.program
-        gains = 1.0 if useful_threads(plan, self.team.size) > 1 else _NOTICED
-        return not program.facts.may_not_end and program.pace * plan.tasks < _WAKING * gains
+        """Whether the run ends before threads of the team have been woken to do it: tasks are short, and few."""
+        facts, plan = self.program.facts, self.loop.part.plan
+        has_one_thread = useful_threads(plan, self.team.size) == 1
+        return facts.is_short and not facts.may_not_end and plan.tasks <= (_BRIEF if has_one_thread else _WAKING)
 
     def _find_cause(self, loop: NodeLoop) -> None:
         """Raise the error, with its line, that reconnaissance finds for an index that was out of range in the run."""

@@ -26,6 +26,8 @@ from strads.schedule.records.hot_rows import sample
 from strads.schedule.records.pools import Pools
 from strads.user_code.source_location import SourceLine, describe
 
+_AGAIN = "prepared again"  # how a note begins
+
 
 def plan_loop(
     spec: LoopSpec, decision: RecordingDecision, records: AccessRecords, copy_in_order: PlanOrderCopy | None
@@ -101,7 +103,7 @@ def _notes(spec: LoopSpec, decision: RecordingDecision) -> tuple[str, ...]:
     notes = []
     if spec.again:
         changed = (_where_it_decides(decision, position) for position in sorted(spec.changed))
-        notes.append(": ".join(["prepared again", spec.again, *filter(None, [", ".join(changed)])]))
+        notes.append(": ".join([_AGAIN, spec.again, *filter(None, [", ".join(changed)])]))
     if facts.outcomes and not decision.checks_all:
         notes.append("conditions that the loop changes: recorded both ways, so the plan holds whatever they are")
     for position in sorted(facts.drawn):
@@ -123,6 +125,12 @@ def _notes(spec: LoopSpec, decision: RecordingDecision) -> tuple[str, ...]:
     if spec.in_order_of_sums:
         notes.append("sums are not reordered: in another order, they chose other rows than the recorded ones")
     return tuple(notes)
+
+
+def notes_again(spec: LoopSpec, notes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the notes of an earlier loop for one that is prepared like it."""
+    others = tuple(note for note in notes if not note.startswith(_AGAIN))
+    return (f"{_AGAIN}: {spec.again}", *others) if spec.again else others
 
 
 def _where_it_decides(decision: RecordingDecision, position: int) -> str:

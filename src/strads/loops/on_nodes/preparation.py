@@ -14,7 +14,7 @@ from strads.loops.compile_clock import COMPILE_CLOCK
 from strads.loops.on_nodes.counting import copies_are_best, copyable_counters, counters_are_the_bottleneck, of_few_rows
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import check_near, executable_plan
-from strads.loops.on_nodes.planning import plan_loop
+from strads.loops.on_nodes.planning import notes_again, plan_loop
 from strads.loops.on_nodes.recording_decision import (
     BEFORE_SAMPLING,
     CHANGING,
@@ -24,7 +24,7 @@ from strads.loops.on_nodes.recording_decision import (
     decide_recording,
     largest,
 )
-from strads.loops.on_nodes.specs import AnyData, LoopFacts, LoopSpec, NodeLoop
+from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop, ReusablePreparation
 from strads.schedule.kernels.counting_sort import PlanOrderCopy
 from strads.schedule.nodes.placement import NodePlan
 from strads.schedule.planner import build_plan
@@ -42,8 +42,8 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     """
     start = _Start()
     tasks = NodeTasks.of(node, spec, arguments, spec.options.team)
-    if spec.model is not None and _is_like(spec.model, tasks):
-        return _prepare_like(spec.model, tasks, spec, start)
+    if spec.template is not None and _serves(spec.template, tasks):
+        return _prepare_like(spec.template, tasks, spec, start)
     counters = copyable_counters(spec, tasks)
     if copies_are_best(counters, tasks):
         return _prepare(node, replace(spec, counters=counters), arguments, start)
@@ -57,25 +57,26 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
     return None if others is None or facts is None else others.after(facts)
 
 
-def _is_like(model: LoopFacts, tasks: NodeTasks) -> bool:
-    """Whether tasks run like those of a loop for any data: of far fewer, a run would mostly copy what it writes."""
-    known, count = model.any_data, len(tasks.indices)
-    if known is None or known.types != tasks.bound.type_key:
+def _serves(template: LoopFacts, tasks: NodeTasks) -> bool:
+    """Whether tasks can be prepared like an earlier loop, and a run would not mostly copy what it may write."""
+    known, count = template.reusable, len(tasks.indices)
+    if known is None or tasks.node.size > 1 or tasks.shards or known.types != tasks.bound.type_key:
         return False
-    return 2 * count >= known.tasks or tasks.program.writes_little(tasks.bound, count)
+    is_work = tasks.program.written_bytes(tasks.bound) <= 2 * known.copied * count
+    return is_work or tasks.program.writes_little(tasks.bound, count)
 
 
-def _prepare_like(model: LoopFacts, tasks: NodeTasks, spec: LoopSpec, start: "_Start") -> LoopFacts:
+def _prepare_like(template: LoopFacts, tasks: NodeTasks, spec: LoopSpec, start: "_Start") -> LoopFacts:
     """Prepare a loop like one that takes any data: one job runs it in its order, and checks every access."""
-    nothing, known = nothing_recorded(tasks.tables, len(spec.indices)), model.any_data
+    nothing, known = nothing_recorded(tasks.tables, len(spec.indices)), template.reusable
     assert known is not None
     plan = build_plan(nothing, threads=tasks.team.size, strategy="sequential")
-    details = model.plan.details
-    plan = replace(plan, reason=model.plan.reason).with_details(
-        notes=details.notes, rejected=details.rejected, prefetch_distance=details.prefetch_distance
+    details = template.plan.details
+    plan = replace(plan, reason=template.plan.reason).with_details(
+        notes=notes_again(spec, details.notes), rejected=details.rejected, prefetch_distance=details.prefetch_distance
     )
     seconds = time.perf_counter() - start.time
-    facts = replace(model, plan=plan, compile_seconds=0.0, reconnaissance_seconds=0.0, planning_seconds=seconds)
+    facts = replace(template, plan=plan, compile_seconds=0.0, reconnaissance_seconds=0.0, planning_seconds=seconds)
     part = NodePlan(plan, None, np.arange(plan.jobs), (), ())
     tasks.node.store[spec.name] = NodeLoop(
         spec,
@@ -156,10 +157,11 @@ def _prepare(
         if copy_in_order is not None and plan.permutation is copy_in_order.order:
             position = largest(memory)
             aligned[position] = spec.contents[position], memory.pop(position)
-        any_data = None
-        if alone == CHANGING and decision.checks_all and _is_in_place(spec, decision):
-            types, positions = whole.bound.type_key, program.argument_roles.position_of
-            any_data = AnyData(types, len(spec.indices), program.variant, positions)
+        reusable = None
+        if alone in (CHANGING, BEFORE_SAMPLING) and decision.checks_all and _is_in_place(spec, decision):
+            copied = program.written_bytes(whole.bound) / max(len(spec.indices), 1)
+            positions = program.argument_roles.position_of
+            reusable = ReusablePreparation(whole.bound.type_key, copied, program.variant, positions)
         kept = together if (spec.options.interpreted and not decision.checks_all) or is_dealt(plan) else None
         facts = LoopFacts(
             plan=plan,
@@ -173,7 +175,7 @@ def _prepare(
             is_volatile=bool(program.facts.volatile) and not program.facts.guards_roundings,
             guards_roundings=program.facts.guards_roundings,
             takes_any_contents=decision.checks_all and not decision.follows_contents,
-            any_data=any_data,
+            reusable=reusable,
             samples_rows_next=alone == BEFORE_SAMPLING,
             planning_is_deferred=alone in (FIRST_CALL, BEFORE_SAMPLING, SAMPLING_CALL)
             or (alone == CHANGING and not decision.checks_all),

@@ -80,16 +80,16 @@ class LoopSpec:
     again: str = ""  # why a loop that an earlier call has prepared cannot be used; empty if there is none
     deal: Deal = ()  # how rows are dealt to blocks for `near`
     replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused
-    model: "LoopFacts | None" = None  # those of a loop for any data, which this one may be like
+    template: "LoopFacts | None" = None  # those of a loop that this one may be prepared like
     counters: frozenset[int] = frozenset()  # tables that threads only add integers to, each in a copy of its own
 
 
 @dataclass(frozen=True)
-class AnyData:
-    """How one job runs a loop in its order, without records, whatever the indices, tables and arrays."""
+class ReusablePreparation:
+    """How one job runs a loop in its order, checking every access, whatever the indices, tables and arrays."""
 
     types: Hashable  # of the arguments: what its code is compiled for
-    tasks: int  # in the loop for which this was decided
+    copied: float  # bytes of the written tables, which such a run copies, for each task of the loop
     variant: Variant | None  # see `NodeLoop`
     tables_of_moves: dict[int, int]  # see `NodeLoop`
 
@@ -115,8 +115,8 @@ class LoopFacts:
         Whether values that the loop changes select rows, or sums whose order a run may change.
     takes_any_contents
         Whether nothing was recorded, and the plan is as good for other contents of the arguments.
-    any_data
-        How loops with other indices, tables and arrays are run if they are prepared like this one; None if they cannot.
+    reusable
+        How loops with other indices, tables and arrays can be prepared like this one; None if they cannot.
     samples_rows_next
         Whether the next call is to sample the tasks' rows before and after its run.
     planning_is_deferred
@@ -143,7 +143,7 @@ class LoopFacts:
     is_volatile: bool
     guards_roundings: bool
     takes_any_contents: bool
-    any_data: AnyData | None
+    reusable: ReusablePreparation | None
     samples_rows_next: bool
     planning_is_deferred: bool
     stays_in_sequence: bool

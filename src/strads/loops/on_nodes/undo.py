@@ -1,6 +1,7 @@
 """Undoing a run that has failed: copies of what it may write, and tables consistent again, with rows at home."""
 
 import os
+import threading
 import weakref
 from functools import cache
 from typing import Any
@@ -17,7 +18,8 @@ from strads.loops.program import LoopProgram
 from strads.schedule.nodes.placement import Move
 
 _PIECE = 1 << 22  # bytes that a thread copies at a time
-_rooms: "weakref.WeakKeyDictionary[Any, NDArray[Any]]" = weakref.WeakKeyDictionary()  # for old values, by table
+_buffers: "weakref.WeakKeyDictionary[Any, NDArray[Any]]" = weakref.WeakKeyDictionary()  # for old values, by table
+_keeping = threading.Lock()
 
 
 def undo(node: Node, name: str, failed_run: int) -> None:
@@ -61,31 +63,34 @@ def values_before(
 
 
 def _copied(values: NDArray[Any], owner: Any, team: ThreadTeam) -> NDArray[Any]:
-    """Copy the values of a table, with all threads, into memory that is kept for the next copy if it is not too large.
+    """Copy the values of a table, with all threads, into a buffer that is kept for the next copy.
 
-    Fresh memory takes three times as long. `owner`: what the memory is kept with.
+    Fresh memory takes three times as long. `owner`: what the buffer is kept with.
     """
     if values.nbytes <= _PIECE or not values.flags.c_contiguous:
         return values.copy()
-    room = _rooms.get(owner)
-    if room is None or (room.shape, room.dtype) != (values.shape, values.dtype):
-        room = np.empty_like(values)
-    source, target = (array.reshape(-1).view(np.uint8) for array in (values, room))
+    with _keeping:
+        buffer = _buffers.pop(owner, None)
+    if buffer is None or (buffer.shape, buffer.dtype) != (values.shape, values.dtype):
+        buffer = np.empty_like(values)
+    source, target = (array.reshape(-1).view(np.uint8) for array in (values, buffer))
 
     def copy(piece: int) -> None:
         part = slice(piece * _PIECE, (piece + 1) * _PIECE)
         target[part] = source[part]
 
     team.for_each(copy, -(-values.nbytes // _PIECE))
-    if values.nbytes <= _most_kept():
-        _rooms[owner] = room
-    return room
+    with _keeping:
+        _buffers[owner] = buffer  # the latest is last
+        while sum(kept.nbytes for kept in _buffers.values()) > _most_kept():
+            del _buffers[next(iter(_buffers))]
+    return buffer
 
 
 @cache
 def _most_kept() -> int:
-    """Size of the largest copy whose memory is kept: an eighth of the machine's."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8
+    """Size of all buffers that are kept: a sixteenth of the machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16
 
 
 def restore(before: list[tuple[NDArray[Any], NDArray[Any]]] | None) -> None:

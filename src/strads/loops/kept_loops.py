@@ -120,7 +120,7 @@ class NewCalls:
         self.count += 1
         self.written = frozenset(identity_key(call.arguments[position]) for position in facts.written)
         self.in_sequence = facts.serves_one_call
-        self.template = facts if facts.reusable is not None else None  # others hold large plans
+        self.template = facts if facts.reusable is not None else None  # those of others may hold large plans
 
 
 # Most recently used last. Several threads may call loops: the lock is held while the list or its users change.

@@ -113,8 +113,6 @@ class BodyAnalysis:
         loops without accesses to tables.
     is_short
         Whether it has no loop and uses single elements of its tables only: a task takes well under a microsecond.
-    may_not_end
-        Whether it has `while` loops, which may run for ever; a `for` loop ends, if late.
     searches
         Whether loops over what it only reads lead to a row that it accesses after them: a search, a walk down a tree.
     outcomes
@@ -176,7 +174,6 @@ class BodyAnalysis:
     allocates: bool = False
     computes: bool = False
     is_short: bool = False
-    may_not_end: bool = True
     searches: bool = False
     outcomes: tuple[Outcomes, ...] = ()
     has_volatile_access: bool = False

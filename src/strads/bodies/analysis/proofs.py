@@ -131,7 +131,6 @@ class Proofs:
             allocates=effects.allocates,
             computes=effects.computes or not all(map(self._has_access, self._loops)),
             is_short=self._is_short(),
-            may_not_end=effects.may_not_end,
             searches=self._searches(),
             row_indices=row_indices(self.kinds, accesses, self.body.indexing),
             volatile_row_indices=row_indices(self.kinds, volatile_rows, self.body.indexing),

@@ -334,7 +334,6 @@ def execute(
     job_order: str = "heaviest",
     patience: int = 0,
     record_order: bool = False,
-    in_caller: bool = False,
 ) -> Execution:
     """Execute a plan once.
 
@@ -356,8 +355,6 @@ def execute(
         See `make_job_pool`.
     record_order
         Whether to record the order of tasks of a `locked` plan.
-    in_caller
-        Whether the calling thread runs all jobs, as waking others takes longer. Nothing can interrupt it then.
 
     Raises
     ------
@@ -367,7 +364,7 @@ def execute(
     pool = make_job_pool(plan, order=job_order, patience=patience)
     locking = _locking(plan.locks, plan.tasks, record_order)
     arrays = _worker_arguments(pool, locking, claiming, executable, served=transfers is not None)
-    members = 1 if in_caller else useful_threads(plan, team.size)
+    members = _useful_threads(plan, team.size)
     working = np.zeros(members)
 
     def work(thread: int) -> None:
@@ -391,22 +388,19 @@ def execute(
     start = time.perf_counter()
     if transfers is not None:
         transfers.open(pool)
-    if in_caller:
-        work(0)
-    else:
-        with stoppable() as end_bodies:
+    with stoppable() as end_bodies:
 
-            def halt() -> None:
-                stop(pool)
-                end_bodies()
+        def halt() -> None:
+            stop(pool)
+            end_bodies()
 
-            team.run(work, members, on_interrupt=halt)
+        team.run(work, members, on_interrupt=halt)
     sequence = locking[3] if plan.locks is not None and record_order else None
     seconds = time.perf_counter() - start
     return Execution(seconds, jobs_done(pool), sequence, float(working.sum()), *queue_lengths(pool))
 
 
-def useful_threads(plan: Plan, threads: int) -> int:
+def _useful_threads(plan: Plan, threads: int) -> int:
     """Return how many threads take jobs: more than the plan can keep busy would only be in the way of the others."""
     if plan.locks is not None:  # whose parallelism is an upper bound for single tasks
         return threads

@@ -8,7 +8,7 @@ import numpy as np
 
 from strads.cluster import Node, ThreadTeam, Traffic
 from strads.dds.ragged import read_only
-from strads.engine.plans.executor import UNCLAIMED, Claiming, Execution, execute, useful_threads, zero_totals
+from strads.engine.plans.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
 from strads.engine.plans.replicas import Replicas
 from strads.engine.plans.transfers import NodeTransfers, TransferBuffer
 from strads.engine.statistics import NodeStatistics
@@ -28,8 +28,6 @@ from strads.loops.on_nodes.undo import restore, values_before
 from strads.loops.program import Variant
 from strads.loops.python_mode import run_checked
 
-# Short tasks that take about as long as waking threads; and so many that waiting for another thread hardly matters.
-_WAKING, _BRIEF = 1 << 10, 1 << 14
 _HOLD = 2.0  # safety factor: messages are held back for the time that blocks can wait, divided by this
 
 
@@ -218,7 +216,6 @@ class _Call:
                     job_order=loop.spec.options.job_order,
                     patience=0 if transfers is None else transfers.patience,
                     record_order=record_order,
-                    in_caller=transfers is None and self._is_brief(),
                 )
                 comm.check()
         except StradsError:
@@ -235,12 +232,6 @@ class _Call:
             self.tasks.shards[position].is_complete = self.bound.same[position] in self.replicas
         loop.seconds = execution.seconds
         return execution, comm.traffic.since(traffic)
-
-    def _is_brief(self) -> bool:
-        """Whether the run ends before threads of the team have been woken to do it: tasks are short, and few."""
-        facts, plan = self.program.facts, self.loop.part.plan
-        has_one_thread = useful_threads(plan, self.team.size) == 1
-        return facts.is_short and not facts.may_not_end and plan.tasks <= (_BRIEF if has_one_thread else _WAKING)
 
     def _find_cause(self, loop: NodeLoop) -> None:
         """Raise the error, with its line, that reconnaissance finds for an index that was out of range in the run."""

@@ -26,7 +26,7 @@ from strads.schedule.records.hot_rows import sample
 from strads.schedule.records.pools import Pools
 from strads.user_code.source_location import SourceLine, describe
 
-_AGAIN = "prepared again"  # how a note begins
+_AGAIN = "prepared again"  # how the note on it begins
 
 
 def plan_loop(

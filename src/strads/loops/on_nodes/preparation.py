@@ -26,6 +26,7 @@ from strads.loops.on_nodes.recording_decision import (
 )
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop, ReusablePreparation
 from strads.schedule.kernels.counting_sort import PlanOrderCopy
+from strads.schedule.loop_sample import SHORT
 from strads.schedule.nodes.placement import NodePlan
 from strads.schedule.planner import build_plan
 from strads.schedule.records.hot_rows import hot_row, sample
@@ -61,6 +62,8 @@ def _serves(template: LoopFacts, tasks: NodeTasks) -> bool:
     """Whether tasks can be prepared like an earlier loop, and a run would not mostly copy what it may write."""
     known, count = template.reusable, len(tasks.indices)
     if known is None or tasks.node.size > 1 or tasks.shards or known.types != tasks.bound.type_key:
+        return False
+    if template.samples_rows_next and count < SHORT:  # which is recorded at once
         return False
     is_work = tasks.program.written_bytes(tasks.bound) <= 2 * known.copied * count
     return is_work or tasks.program.writes_little(tasks.bound, count)

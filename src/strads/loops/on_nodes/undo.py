@@ -89,7 +89,7 @@ def _copied(values: NDArray[Any], owner: Any, team: ThreadTeam) -> NDArray[Any]:
 
 @cache
 def _most_kept() -> int:
-    """Size of all buffers that are kept: a sixteenth of the machine's memory."""
+    """Return how many bytes of buffers a process keeps at most: a sixteenth of the machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16
 
 

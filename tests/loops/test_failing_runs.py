@@ -7,6 +7,7 @@ import pytest
 
 import strads
 from strads.errors import BodyIndexError
+from strads.loops.on_nodes import undo
 
 
 def bump(k, e, x):
@@ -91,3 +92,12 @@ def test_long_tables_are_restored(threads):
                 assert places[0] == first + tasks
                 old[1][first + 1 : first + tasks + 1] += 1.0
                 assert np.array_equal(visits, old[1])
+
+
+def test_kept_copies_have_a_limit(monkeypatch):
+    monkeypatch.setattr(undo, "_most_kept", lambda: 1 << 23)
+    short, long = (strads.dvector(np.zeros(rows)) for rows in (900_000, 1_500_000))
+    log = strads.dvector(np.zeros(100, [("last", "f4"), ("count", "i8")]))
+    for visits, is_kept in ((short, True), (long, False), (short, True)):
+        strads.async_for(50, walk, strads.dvector(np.ones(50, "i8")), strads.dvector(np.zeros(1, "i8")), visits, log)
+        assert (visits in undo._buffers) == is_kept

@@ -192,3 +192,29 @@ def test_a_call_like_the_one_before_has_a_plan_of_its_own_length():
     assert statistics.plan.tasks == 30
     assert statistics.reconnaissance_seconds == 0.0
     assert "change from call to call" in statistics.plan.explain()
+
+
+def queue_neighbours(k, frontier, neighbours, level, following, count):
+    v = neighbours[frontier[k]]
+    if level[v] < 0:
+        level[v] = level[frontier[k]] + 1
+        following[count[0]] = v
+        count[0] += 1
+
+
+def test_long_frontiers_whose_rows_the_loop_chooses():
+    """They are prepared like the one before, until one returns: then samples show whether a plan would last."""
+    rng = np.random.default_rng(2)
+    neighbours, level = strads.dvector(rng.integers(0, 3 * ROWS, 3 * ROWS)), strads.dvector.full(3 * ROWS, -1, "i8")
+    following, count = strads.dvector.zeros(3 * ROWS, "i8"), strads.dvector.zeros(1, "i8")
+    tables = neighbours, level, following, count
+    for size in (20_000, 18_000, 25_000, 40_000, 300, 17_000):
+        frontier = strads.dvector(rng.integers(0, 3 * ROWS, size))
+        assert run_or_refuse(size, queue_neighbours, frontier, *tables) is None
+        level[rng.integers(0, 3 * ROWS, 20_000)] = -1
+        count[0] = 0
+    for _ in range(3):
+        assert run_or_refuse(size, queue_neighbours, frontier, *tables) is None
+    count[0] = 3 * ROWS
+    level[:] = -1
+    refuse(strads.BodyIndexError, size, queue_neighbours, frontier, *tables)

@@ -50,6 +50,7 @@ class Statements(Expressions):
             self.compressed: 4 * bool(self._compressed()) * steady,
             self.zipped: 0.5 * (len(scope.arrays) > 1),
             self.guarded: 1.5 * bool(self._vectors()),
+            self.difference: 1.2 * few * bool(self._vectors()),
             self.assigned_again: 1.5 * any(a.shortest >= 2 for a in self._vectors()),
             self.neighbour: 1.5 * bool(self._neighboured()) * steady,
             self.best: 0.7 * bool(self._vectors()),
@@ -369,6 +370,31 @@ class Statements(Expressions):
             lines.append(f"{number} = {name}")
             self.define(number, False, volatile, assignable=False)
         return lines
+
+    def difference(self) -> Lines:
+        """An element as far before the end of a range as another number says, as in a knapsack."""
+        a, w, name = self.rng.choice(self._vectors()), self.facts.fresh("j"), self.facts.fresh("x")
+        size, i = len_of(a.name), self.int_(2)
+        step, value = self.facts.fresh("i"), self.rng.choice([f"({i.text}) % 5", i.text])
+        loop, guard = self.rng.choice(
+            [
+                (f"range({size})", f"{w} >= {step}"),
+                (f"range({step}, {size})", f"{step} >= 0"),
+                (f"range({size} - 1, -1, -1)", f"0 <= {w} - {step} < {size}"),
+                (f"range({size})", f"{w} - {step} >= 0"),
+            ]
+        )
+        bounded = f"{step} = max(0, min({step}, {size}))" if not self.facts.risky else f"{step} = min({step}, {size})"
+        lines = [f"{name} = {'1.5' if a.is_float else '3'}", f"{step} = {value}", bounded]
+        place = f"{a.name}[{w} - {step}]"
+        writes = a.writable and self.chance(0.5)
+        volatile = i.volatile or a.volatile or not a.steady
+        inner = self.assignment(place, a.is_float) if writes else f"{name} = {place}"
+        a.volatile |= writes
+        self.define(step, False, i.volatile, assignable=False)
+        if a.is_float:
+            self.define(name, True, volatile, assignable=False)
+        return [*lines, f"for {w} in {loop}:", f"    if {guard}:", f"        {inner}"]
 
     def assigned_again(self) -> Lines:
         """An index that changes between two uses, as Numba renames it there, and may become negative."""

@@ -10,7 +10,7 @@ from strads.bodies.analysis.dataflow import Dataflow
 from strads.bodies.analysis.effects import Access, AnyAccess, Effects, FallibleOperation
 from strads.bodies.analysis.inlining import indexed, indices_of
 from strads.bodies.analysis.ranges import Ranges
-from strads.bodies.analysis.values import Fits, Size, Value, limit_of, of_contents
+from strads.bodies.analysis.values import Fits, Given, Size, Value, limit_of, of_contents
 
 
 def with_ranges(flow: Dataflow, *, adds_up: bool) -> Effects:
@@ -34,12 +34,14 @@ def with_ranges(flow: Dataflow, *, adds_up: bool) -> Effects:
     )
 
 
-def nonnegative_indices(flow: Dataflow) -> set[str]:
-    """Return the variables that are not negative wherever they are used as indices."""
-    ranges = _ranges(flow)
-    used = [(v.name, label) for label, block in flow.blocks.items() for s in block.body for v in indices_of(s)]
-    negative = {name for name, label in used if not ranges.is_nonnegative(name, label)}
-    return {name for name, _ in used} - negative
+def nonnegative_indices(flow: Dataflow) -> dict[str, frozenset[Given]]:
+    """Return the variables that are not negative wherever they are used as indices, if these numbers are not."""
+    ranges, found = _ranges(flow), dict[str, frozenset[Given] | None]()
+    for label, block in flow.blocks.items():
+        for name in (variable.name for statement in block.body for variable in indices_of(statement)):
+            given, known = ranges.nonnegative(name, label), found.get(name, frozenset())
+            found[name] = None if given is None or known is None else given | known
+    return {name: given for name, given in found.items() if given is not None}
 
 
 class _IndexProver:

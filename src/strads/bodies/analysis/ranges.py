@@ -15,7 +15,7 @@ from numba.core import ir
 from strads.bodies.analysis.conditions import Conditions, Point
 from strads.bodies.analysis.definitions import SMALL, Definitions, operator_of
 from strads.bodies.analysis.kinds import TableKind
-from strads.bodies.analysis.values import Fits, Size, Value, largest, of_contents
+from strads.bodies.analysis.values import INDICES, Fits, Given, Size, Value, largest, of_contents
 
 _DEEPEST, _MAX_STEPS = 10, 300  # recursion depth, and number of bounds, at which the search for a bound is given up
 _MAX_BITS = 61
@@ -126,11 +126,18 @@ class Ranges:
             return None
         return 0, frozenset({(("constant", max(-added, 0)), own), (("plus", own, added + 1), size)})
 
-    def is_nonnegative(self, variable: str, point: Point) -> bool:
-        """Whether an integer variable, used in a block, is certainly not negative."""
-        self._steps, self._assuming = 0, Assuming.NOTHING
-        low = self._bound(variable, point, None, 0)
-        return low is not None and low.at >= 0
+    def nonnegative(self, variable: str, point: Point) -> frozenset[Given] | None:
+        """Return the numbers because of which an integer variable, used in a block, is not negative if they are not.
+
+        None if it may be negative all the same.
+        """
+        for self._assuming in Assuming:
+            self._steps = 0
+            low = self._bound(variable, point, None, 0)
+            given = [None] if low is None or low.at < 0 else [_given(own, size) for own, size in low.fits]
+            if None not in given:
+                return frozenset(filter(None, given))
+        return None
 
     # -- bounds ----------------------------------------------------------------------------------------
 
@@ -183,6 +190,8 @@ class Ranges:
             return self._of_range(node, size, depth)
         if operator_of(node) is operator.and_:
             return self._of_mask(node, point, size, depth)
+        if operator_of(node) is operator.sub and self.definitions.constant(node.rhs.name) is None:
+            return self._of_difference(node, point, size, depth)
         base, added = self.definitions.linear(variable)
         if base != variable:
             fits, bound = self._may_add(added, base, point, depth), self._bound(base, point, size, depth)
@@ -199,6 +208,48 @@ class Ranges:
                 either = [self._bound(each.name, point, size, depth) for each in node.args]
                 return (_tightest if (function is max) == (size is None) else _loosest)(either, size)
         return None
+
+    def _of_difference(self, node: Any, point: Point, size: Size | None, depth: int) -> Bound | None:
+        """Return the bound of the difference of two integers that are not negative, so that it does not overflow.
+
+        The difference of two unsigned ones might.
+        """
+        large, small = self.definitions.root(node.lhs.name), self.definitions.root(node.rhs.name)
+        low, least = self._bound(large, point, None, depth), self._bound(small, point, None, depth)
+        if low is None or least is None or min(low.at, least.at) < 0:
+            return None
+        fits, is_in_order = low.fits | least.fits, self._is_at_least(large, small, point)
+        if size is None:
+            return Bound(0, fits) if is_in_order else None
+        if not (is_in_order or self._is_signed(large) or self._is_signed(small)):
+            return None
+        high = self._bound(large, point, size, depth)
+        return None if high is None else high.moved(-least.at, fits)
+
+    def _is_at_least(self, large: str, small: str, point: Point) -> bool:
+        """Whether a condition says that one variable is not smaller than another, or a range starts at the other."""
+        node = self.definitions.node(large)
+        if isinstance(node, ir.Expr) and node.op == "pair_first":
+            _, first, _, step = self._range_of(node)
+            if first is not None and step > 0 and self.definitions.root(first) == small:
+                return True
+        return any(
+            (comparison.small, comparison.large) == (small, large)
+            for comparison in self._conditions.comparisons_in(point)
+            if comparison.function is not operator.ne
+        )
+
+    def _is_signed(self, variable: str) -> bool:
+        """Whether compiled code certainly holds an integer with a sign."""
+        variable = self.definitions.root(variable)
+        node, value = self.definitions.node(variable), self.definitions.value(variable)
+        if isinstance(node, ir.Expr) and node.op == "pair_first":
+            _, call = self._range_call(node)
+            return call is not None and all(self._is_signed(each.name) for each in call.args)
+        is_length = value.size is not None and value.size[0] in _LENGTHS
+        is_constant = self.definitions.constant(variable) is not None
+        has_constant = self.definitions.linear(variable)[0] != variable
+        return is_length or is_constant or has_constant or value.below == INDICES
 
     def _of_mask(self, node: Any, point: Point, size: Size | None, depth: int) -> Bound | None:
         """Return the bound of the bits that two integers share: those of one that is not negative limit them."""
@@ -402,6 +453,13 @@ def _size_is_small(size: Size, *, is_below: bool = False) -> Fits:
         return frozenset()
     is_nonnegative = frozenset() if is_below else frozenset({(("constant", 0), size)})
     return is_nonnegative | {(size, _SMALL_SIZE)}
+
+
+def _given(own: Size, size: Size) -> Given | None:
+    """Return the number that has to be in `0..SMALL - 1` so that one size fits into another; None if none has to."""
+    if size == _SMALL_SIZE and own[0] == "above":
+        return "content", *own[1:]
+    return size if own == ("constant", 0) and size[0] == "argument" else None
 
 
 def _minimal(fits: Fits) -> Fits:

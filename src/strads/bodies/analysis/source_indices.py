@@ -21,7 +21,9 @@ def nonnegative_variables(
     for name, variable in inlined.indices.items():
         value = flow.final(name)
         is_literal = value.size is not None and value.size[0] == "constant"
-        reason = None if is_literal else nonnegative(value) or (Magnitude() if name in guarded else None)
+        reason = None if is_literal else nonnegative(value)
+        if reason is None and not is_literal and name in guarded:
+            reason = Magnitude(guarded[name])
         if reason is not None and not all(kind in ("index", "axis") or of[0] in fixed for kind, *of in reason.given):
             reason = None
         of_places.setdefault(variable, []).append(reason)

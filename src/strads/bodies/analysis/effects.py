@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from strads.bodies.analysis.kinds import TableKind
-from strads.bodies.analysis.values import NOTHING, Column, Fits, Size, Sources
+from strads.bodies.analysis.values import NOTHING, Block, Column, Fits, Size, Sources
 from strads.user_code.source_location import SourceLine
 
 
@@ -43,6 +43,8 @@ class Access:
         The table of which `near` has drawn the row.
     fits
         Pairs of sizes: the row exists if the first of each is at most the second; None if sizes do not decide that.
+    block
+        The block of rows of its task's own that the row is in, if it is known.
     """
 
     argument: int
@@ -60,6 +62,7 @@ class Access:
     scattered: bool = False
     near: int | None = None
     fits: Fits | None = None
+    block: Block | None = None
 
     @property
     def exists(self) -> bool:

@@ -49,7 +49,8 @@ class BodyAnalysis:
     aligned
         Tables that it only reads, and only as A[k].
     own_rows
-        Written tables (not relaxed) that it accesses only as A[k]: tasks of different indices share no row of them.
+        Written tables (not relaxed) that it accesses only as A[k], or only as A[k * W + j] with j in 0..W - 1 → pairs
+        of sizes under which tasks of different indices share no row of them.
     segments
         Tables A that it only reads, and only as A[p] with p in the range P[k]:P[k + 1], or as that slice → P.
     offsets
@@ -143,7 +144,7 @@ class BodyAnalysis:
 
     written: frozenset[int] = field(metadata=_TABLES)
     aligned: frozenset[int] = field(metadata=_TABLES)
-    own_rows: frozenset[int] = field(metadata=_TABLES)
+    own_rows: Mapping[int, Fits] = field(metadata=_BY_TABLE)
     segments: Mapping[int, int] = field(metadata=_BY_TABLE)
     offsets: frozenset[int] = field(metadata=_TABLES)
     by_element: frozenset[int] = field(metadata=_TABLES)

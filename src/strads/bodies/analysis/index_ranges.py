@@ -25,7 +25,7 @@ def with_ranges(flow: Dataflow, *, adds_up: bool) -> Effects:
         Whether changes of copies of the written tables are added up, so that nothing is known of the sums.
     """
     guarded = _IndexProver(flow, adds_up)
-    accesses = {guarded.proved(a, 0, 1) if a.is_row else a for a in flow.effects.accesses}
+    accesses = {guarded.located(guarded.proved(a, 0, 1)) if a.is_row else a for a in flow.effects.accesses}
     fallible = {
         guarded.proved(i, 0 if i.table is None else 1, None) if i.is_index else i for i in flow.effects.fallible
     }
@@ -73,6 +73,17 @@ class _IndexProver:
             fits = None if fits is None else self._lasting(fits)
             known = min((each for each in (known, fits) if each is not None), key=_assumed, default=None)
         return replace(access, fits=known)
+
+    def located(self, access: Access) -> Access:
+        """Return an access to one row with the block of its task's own rows that it is in."""
+        label, number = access.place
+        holder, _ = indexed(self._flow.blocks[label].body[number])
+        if access.by_loop_index:
+            return replace(access, block=((), frozenset()))
+        if holder is None or self._flow.memory.kinds[access.argument].keyed:
+            return access
+        row, *_ = self._tuples.get(self._ranges.definitions.root(holder.index.name), [holder.index])
+        return replace(access, block=self._ranges.block(row.name, label))
 
     def _lasting(self, fits: Fits) -> Fits | None:
         """Return pairs of sizes with those under which they last throughout the loop; None if they may not."""
@@ -138,7 +149,7 @@ class _IndexProver:
 def _ranges(flow: Dataflow) -> Ranges:
     effects = flow.effects
     written = frozenset(effects.writes) | effects.doubtful | effects.escapes
-    return Ranges(flow.blocks, flow.cfg, flow.values, flow.memory.kinds, written)
+    return Ranges(flow.blocks, flow.cfg, flow.values, flow.memory.kinds, written, flow.memory.index)
 
 
 def _assumed(fits: Fits) -> tuple[bool, int]:

@@ -110,7 +110,7 @@ class Proofs:
         return BodyAnalysis(
             written=frozenset(self.written),
             aligned=frozenset(self._only_read(unchecked, lambda access: access.by_loop_index)),
-            own_rows=frozenset(self._accessed(self.conflicting - set(self.near), lambda access: access.by_loop_index)),
+            own_rows=self._own_rows(),
             segments=segments,
             offsets=frozenset(self._offsets(unchecked, segments)),
             by_element=frozenset(self._by_element()),
@@ -294,6 +294,14 @@ class Proofs:
             for position in tables - self.effects.escapes
             if position in accesses and all(map(way, accesses[position]))
         }
+
+    def _own_rows(self) -> dict[int, Fits]:
+        found = dict[int, Fits]()
+        for table in self._accessed(self.conflicting - set(self.near), lambda access: access.block is not None):
+            blocks = [access.block for access in self.effects.accesses if access.argument == table and access.block]
+            if len({widths for widths, _ in blocks}) == 1:
+                found[table] = frozenset().union(*(fits for _, fits in blocks))
+        return found
 
     def _by_element(self) -> set[int]:
         undecided = {operation.place for operation in self.effects.fallible if self._is_volatile(operation)}

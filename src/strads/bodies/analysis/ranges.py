@@ -14,8 +14,9 @@ from numba.core import ir
 
 from strads.bodies.analysis.conditions import Conditions, Point
 from strads.bodies.analysis.definitions import SMALL, Definitions, operator_of
+from strads.bodies.analysis.intervals import Intervals
 from strads.bodies.analysis.kinds import TableKind
-from strads.bodies.analysis.values import INDICES, Fits, Given, Size, Value, largest, of_contents
+from strads.bodies.analysis.values import FIRST_INDEX, INDICES, Block, Fits, Given, Size, Value, largest, of_contents
 
 _DEEPEST, _MAX_STEPS = 10, 300  # recursion depth, and number of bounds, at which the search for a bound is given up
 _MAX_BITS = 61
@@ -72,11 +73,15 @@ class Ranges:
         The kinds of its tables.
     written
         Tables that the body may write.
+    loop_index
+        The value number of the loop index.
 
     Attributes
     ----------
     definitions
         Of its variables.
+    intervals
+        Of sums and products of integers.
     integers
         The variables that are certainly integers: there are no bounds of others.
     """
@@ -88,9 +93,11 @@ class Ranges:
         values: Mapping[str, Value],
         kinds: Mapping[int, TableKind],
         written: frozenset[int],
+        loop_index: int | None = None,
     ):
         self.definitions, self._kinds = Definitions(blocks, values, written), kinds
         self.integers = self._find_integers()
+        self.intervals = Intervals(self, loop_index)
         self._conditions = Conditions(blocks, cfg, self.definitions, self.integers)
         self._assumed: dict[tuple[str, Size | None], Bound] = {}  # of φ nodes: see `_of_phi`
         self._steps, self._assuming = 0, Assuming.NOTHING  # of the current question: bounds so far
@@ -111,12 +118,20 @@ class Ranges:
         best = None
         for self._assuming in Assuming:
             self._steps = 0
-            low, high = self._bound(variable, point, None, 0), self._bound(variable, point, size, 0)
+            low, high = self._bound(variable, point, None, 0), self._upper(variable, point, size)
             if low is not None and high is not None and high.at < 0 and (best is None or low.at >= 0 > best[0]):
                 best = min(low.at, 0), _minimal(low.fits | high.fits)
             if best is None and self._assuming is Assuming.SIZES:
                 best = self._of_scalar(variable, size)
         return best
+
+    def _upper(self, variable: str, point: Point, size: Size) -> Bound | None:
+        """Return an upper bound of a variable relative to a size: that of its interval if no other is below."""
+        high = self._bound(variable, point, size, 0)
+        if self._assuming is Assuming.NOTHING or (high is not None and high.at < 0):
+            return high
+        most = self.intervals.most(variable, point) if self.definitions.root(variable) in self.integers else None
+        return high if most is None else Bound(-1, most[1] | {(("plus", most[0], 1), size)})
 
     def _of_scalar(self, variable: str, size: Size) -> tuple[int, Fits] | None:
         """Return what `between` does for a scalar argument, plus a constant: its value is known before a run."""
@@ -125,6 +140,11 @@ class Ranges:
         if own is None or own[0] != "argument" or base not in self.integers:
             return None
         return 0, frozenset({(("constant", max(-added, 0)), own), (("plus", own, added + 1), size)})
+
+    def block(self, variable: str, point: Point) -> Block | None:
+        """Return the block of rows of the task's own that an index of a table selects from, if it is known."""
+        self._steps, self._assuming = 0, Assuming.SIZES
+        return self.intervals.block(variable, point)
 
     def nonnegative(self, variable: str, point: Point) -> frozenset[Given] | None:
         """Return the numbers because of which an integer variable, used in a block, is not negative if they are not.
@@ -190,10 +210,15 @@ class Ranges:
             return self._of_range(node, size, depth)
         if operator_of(node) is operator.and_:
             return self._of_mask(node, point, size, depth)
-        if operator_of(node) is operator.sub and self.definitions.constant(node.rhs.name) is None:
-            return self._of_difference(node, point, size, depth)
         base, added = self.definitions.linear(variable)
+        if base == variable and operator_of(node) is operator.sub:
+            return self._of_difference(node, point, size, depth)
+        if base == variable and operator_of(node) in (operator.add, operator.mul):
+            return self.intervals.least(node, point, depth) if size is None else None
         if base != variable:
+            is_before = size is None and added < 0 and self.definitions.value(base).below == INDICES
+            if is_before and self._assuming is not Assuming.NOTHING:
+                return Bound(0, frozenset({(("constant", -added), FIRST_INDEX)}))
             fits, bound = self._may_add(added, base, point, depth), self._bound(base, point, size, depth)
             below = self.definitions.value(base).below
             if size is not None and added > 0 and below is not None and below[0] in (*_EXTENDED, "above"):
@@ -210,27 +235,31 @@ class Ranges:
         return None
 
     def _of_difference(self, node: Any, point: Point, size: Size | None, depth: int) -> Bound | None:
-        """Return the bound of the difference of two integers that are not negative, so that it does not overflow.
-
-        The difference of two unsigned ones might.
-        """
+        """Return the bound of the difference of two integers that are not negative, so that it does not overflow."""
         large, small = self.definitions.root(node.lhs.name), self.definitions.root(node.rhs.name)
         low, least = self._bound(large, point, None, depth), self._bound(small, point, None, depth)
         if low is None or least is None or min(low.at, least.at) < 0:
             return None
-        fits, is_in_order = low.fits | least.fits, self._is_at_least(large, small, point)
+        fits = low.fits | least.fits
         if size is None:
-            return Bound(0, fits) if is_in_order else None
-        if not (is_in_order or self._is_signed(large) or self._is_signed(small)):
-            return None
-        high = self._bound(large, point, size, depth)
+            return Bound(0, fits) if self._is_at_least(large, small, point) else None
+        high = self._bound(large, point, size, depth) if self.does_not_wrap(node, point) else None
         return None if high is None else high.moved(-least.at, fits)
+
+    def lower(self, variable: str, point: Point, depth: int) -> Bound | None:
+        """Return a lower bound of a variable, as far as it may depend on sizes in the current question."""
+        return self._bound(variable, point, None, depth)
+
+    def does_not_wrap(self, node: Any, point: Point) -> bool:
+        """Whether the difference of two integers that are not negative is computed with a sign, or not negative."""
+        large, small = self.definitions.root(node.lhs.name), self.definitions.root(node.rhs.name)
+        return self._is_signed(large) or self._is_signed(small) or self._is_at_least(large, small, point)
 
     def _is_at_least(self, large: str, small: str, point: Point) -> bool:
         """Whether a condition says that one variable is not smaller than another, or a range starts at the other."""
         node = self.definitions.node(large)
         if isinstance(node, ir.Expr) and node.op == "pair_first":
-            _, first, _, step = self._range_of(node)
+            _, first, _, step = self.range_of(node)
             if first is not None and step > 0 and self.definitions.root(first) == small:
                 return True
         return any(
@@ -267,7 +296,7 @@ class Ranges:
 
     def _of_range(self, node: Any, size: Size | None, depth: int) -> Bound | None:
         """Return the bound of the numbers of a range."""
-        home, first, stop, step = self._range_of(node)
+        home, first, stop, step = self.range_of(node)
         if step == 0:
             return None
         if (step > 0) == (size is None):
@@ -278,7 +307,7 @@ class Ranges:
         end = self._bound(stop, home, size, depth)
         return None if end is None else end.moved(-1 if step > 0 else 1)
 
-    def _range_of(self, node: Any) -> tuple[int, str | None, str, int]:
+    def range_of(self, node: Any) -> tuple[int, str | None, str, int]:
         """Return the block, start, end and step of the range that an element is taken from; step 0 if unknown.
 
         A start of None is 0.
@@ -365,6 +394,9 @@ class Ranges:
             low = self._bound(variable, point, None, depth)
             return None if low is None else low.fits
         found, node = self._limit(variable, point), self.definitions.node(variable)
+        if found is None and self._assuming is not Assuming.NOTHING:
+            most = self.intervals.most(variable, point, depth)
+            found = None if most is None else most[1] | {(most[0], _SMALL_SIZE)}
         if found is not None or not (isinstance(node, ir.Expr) and node.op == "phi"):
             return found
         if ir.UNDEFINED in node.incoming_values:
@@ -397,7 +429,7 @@ class Ranges:
         ]
         node = self.definitions.node(variable)
         if isinstance(node, ir.Expr) and node.op == "pair_first":
-            _, first, stop, step = self._range_of(node)
+            _, first, stop, step = self.range_of(node)
             ends += [end for end in (stop if step > 0 else first,) if step and end]
         found = [self._is_small(self.definitions.linear(end)[0]) for end in (variable, *ends)]
         return min((fits for fits in found if fits is not None), key=len, default=None)

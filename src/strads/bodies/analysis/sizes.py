@@ -1,6 +1,7 @@
 """The values of symbolic sizes, on which it depends whether an index certainly exists."""
 
-from collections.abc import Collection, Mapping
+import operator
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +12,8 @@ from strads.dds import dvector
 from strads.dds.arguments import integer_range
 
 _HUGE = 1 << 62  # a size larger than any axis
+# Kinds of sizes that two others give.
+_OF_TWO: dict[str, Callable[[int, int], int]] = {"sum": operator.add, "product": operator.mul, "smaller": min}
 
 
 class Sized(Protocol):
@@ -62,8 +65,13 @@ class Sizes:
         if kind == "plus":
             limit = self._limit(of, unknown)
             return limit if limit == unknown else limit + rest[0]
+        if kind in _OF_TWO:
+            limits = self._limit(of, unknown), self._limit(rest[0], unknown)
+            return unknown if unknown in limits else _OF_TWO[kind](*limits)
         if kind == "indices":
             return unknown if self.indices is None or self.indices[0] < 0 else self.indices[1] + 1
+        if kind == "first index":
+            return unknown if self.indices is None else self.indices[0]
         if kind == "modulus":  # which is the bound only if it is positive
             modulus = self.value(of)
             return unknown if modulus is None or modulus <= 0 else modulus

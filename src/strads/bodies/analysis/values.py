@@ -28,14 +28,20 @@ Column = str | int  # a field of records, or a column of rows of numbers
 # ("capacity", p, f)   one more than the largest integer of their dtype
 # ("depth", p, f)      minus the smallest integer of their dtype
 # ("plus", size, n)    a size and a constant
+# ("sum", size, size), ("product", size, size), ("smaller", size, size)
+# ("first index", None) the smallest loop index
 # ("modulus", size)    exclusive upper bound of remainders of a division by a size, which is positive
 # where p is the position of an argument.
 Size = tuple[Any, ...]
 Fits = frozenset[tuple[Size, Size]]  # something succeeds if the first size of each pair is at most the second
+# Where rows are that one task has for itself, as those of `T[k * W + j]` with j in `0..W - 1`: the widths of nested
+# blocks, here (W,), of which the outermost are numbered by the loop index; and under which sizes they are there.
+Block = tuple[tuple[Size, ...], Fits]
 # A number that a body is given: `LOOP_INDEX`, ("content", position of a table, field), or a size: an argument, an axis.
 Given = tuple[Any, ...]
 LOOP_INDEX: Given = ("index",)
 INDICES: Size = ("indices", None)
+FIRST_INDEX: Size = ("first index", None)
 NOTHING: Sources = frozenset()
 UNKNOWN_BLOCK = -1
 

@@ -86,8 +86,10 @@ class NodeTasks:
 
     @property
     def own_rows(self) -> frozenset[int]:
-        """Written tables of which each task accesses one row that no other task does."""
-        return self.program.facts.own_rows if self.indices.are_distinct_rows else frozenset()
+        """Written tables of which each task accesses one row, or a block of rows, that no other task does."""
+        if not self.indices.are_distinct_rows:
+            return frozenset()
+        return frozenset(table for table, fits in self.program.facts.own_rows.items() if self.bound.fit(fits))
 
     @property
     def replica_bytes(self) -> int:

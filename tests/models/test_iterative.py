@@ -182,6 +182,22 @@ def test_an_epoch_that_fails(monkeypatch, intact):
             model.predict()
 
 
+@pytest.mark.parametrize("error", [strads.NodeFailure("node 1 is lost"), ZeroDivisionError()])
+def test_a_model_saved_before_what_was_lost_is_not_that_of_a_later_epoch(tmp_path, monkeypatch, error):
+    monkeypatch.setattr(NewtonSolver, "is_intact", False)
+    model = SquareRoots()
+
+    def on_iteration(record):
+        if record["iteration"] == 1:
+            model.save(tmp_path / "first.npz")
+
+    with pytest.raises(type(error)):
+        model.fit([4.0], on_iteration=on_iteration, fails_in=4, error=error)
+    assert SquareRoots.load(tmp_path / "first.npz").n_iter_ == 1
+    with pytest.raises(NotFittedError):
+        model.save(tmp_path / "last.npz")
+
+
 def test_after_the_loss_of_a_node_nothing_is_learnt():
     model = SquareRoots().fit([9.0])
     with pytest.raises(strads.NodeFailure):

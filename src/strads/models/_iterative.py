@@ -283,10 +283,9 @@ class IterativeEstimator(BaseEstimator, ABC):
                     on_iteration = display.enter_context(showing(self.shown, most, on_iteration))
                 try:
                     reason = self._iterate(training, stopping, on_iteration, seconds, most, data)
-                except NodeFailure:
-                    raise
-                except BaseException:
-                    if training.best or solver.is_intact:
+                except BaseException as error:
+                    self._forget()  # what methods used in `on_iteration` may be of an earlier epoch
+                    if not isinstance(error, NodeFailure) and (training.best or solver.is_intact):
                         self._take_over(training)
                     raise
                 if stopping.error is not None and session is not None:

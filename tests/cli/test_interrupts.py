@@ -10,7 +10,8 @@ import pytest
 from outputs import read_metrics, read_run
 
 from strads.cli.interrupts import Interrupts
-from strads.models import MatrixFactorization
+from strads.errors import NodeFailure
+from strads.models import LatentDirichletAllocation, MatrixFactorization
 
 
 @pytest.mark.few(1)
@@ -61,6 +62,28 @@ def test_a_checkpoint_has_the_last_epoch(
     epochs = read_run(tmp_path / "out")["epochs"]
     (name,) = (tmp_path / "checkpoint" / "snapshots").iterdir()
     assert int(name.name.partition("-")[0]) == epochs >= 1
+
+
+def test_of_lost_nodes_the_latest_snapshot_stays(strads, reviews: Path, tmp_path: Path, monkeypatch) -> None:
+    run_epoch = LatentDirichletAllocation._run_epoch
+
+    def lost(self, training, number, seconds):
+        if number == 4:
+            signal.raise_signal(signal.SIGTERM)
+            raise NodeFailure("node 1 is lost")
+        return run_epoch(self, training, number, seconds)
+
+    monkeypatch.setattr(LatentDirichletAllocation, "_run_epoch", lost)
+    monkeypatch.setattr("strads.cli.snapshots._FIRST", 0.0)
+    monkeypatch.setattr("strads.cli.snapshots._SHARE", 1e-9)  # a snapshot of the first iteration alone
+    done = strads("train", "lda", "--data", reviews / "reviews.txt.gz", "--topics", 3, "--out", tmp_path)
+    assert (done.returncode, done.stderr) == (130, "")
+    assert "interrupted (SIGTERM) after 3 of 100 iterations" in done.stdout
+    assert "the model is that of iteration 1: later ones were lost with the nodes" in done.stdout
+    assert "topics.txt" not in done.stdout
+    assert (read_run(tmp_path)["iterations"], read_run(tmp_path)["model_iteration"]) == (3, 1)
+    assert len(read_metrics(tmp_path)) == 3
+    assert LatentDirichletAllocation.load(tmp_path / "model.npz").n_iter_ == 1
 
 
 @pytest.mark.parametrize("form", ["module", "script"])

@@ -325,7 +325,8 @@ class TrainRun(ABC):
 
     def _where_it_is(self) -> list[tuple[str, str]]:
         model = str(self._directory.model)
-        texts = [(Path(name).stem, str(self._directory.path / name)) for name in self.texts_of_model()]
+        paths = [path for path in (self._directory.path / name for name in self.texts) if path.exists()]
+        texts = [(path.stem, str(path)) for path in paths]  # a snapshot alone has none
         return [*texts, ("model", model), ("load it", f'strads.models.{type(self.model).__name__}.load("{model}")')]
 
     def _announce(self, console: Console, runtime: Runtime) -> None:

@@ -209,6 +209,34 @@ def test_libsvm_files_keep_their_numbers(strads: Strads, tmp_path: Path, first: 
     assert np.allclose(np.array(table(done.stdout)["prediction"], float), expected, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.parametrize("names", [None, ["a", "b", "c", "d", "e", "f"], ["10", "20", "30", "40", "50", "60"]])
+@pytest.mark.parametrize("weights", [None, 2])
+@pytest.mark.parametrize("first", [0, 1])
+def test_columns_of_libsvm_files_stay_with_their_features(
+    strads: Strads, tmp_path: Path, names: list[str] | None, weights: int | None, first: int
+) -> None:
+    X = np.random.default_rng(1).integers(1, 5, (80, 6)).astype(float)
+    y = (X[:, 1] + X[:, 3] > X[:, 5] + 2).astype(int)
+    dump_svmlight_file(X, y, str(tmp_path / "data.svm"), zero_based=first == 0)
+    options = ["--data", tmp_path / "data.svm", "--out", tmp_path / "run"]
+    if names is not None:
+        (tmp_path / "names.txt").write_text("\n".join(names) + "\n")
+        options += ["--names", tmp_path / "names.txt"]
+    if weights is not None:
+        options += ["--weights", weights + first if names is None else names[weights]]
+    done = strads("train", "mlr", *options)
+    assert done.returncode == 0, done.stderr
+    done = strads("predict", tmp_path / "run", "--data", tmp_path / "data.svm")
+    assert (done.returncode, done.stderr) == (0, "")
+    model = MultinomialLogisticRegression.load(tmp_path / "run" / "model.npz")
+    features = np.delete(X, [] if weights is None else [weights], axis=1)
+    expected = model.predict_proba(features)[:, 1]
+    assert np.allclose(np.array(table(done.stdout)["probability_1"], float), expected, rtol=1e-5)
+    if names is not None:
+        coefficients = (tmp_path / "run" / "coefficients.tsv").read_text()
+        assert f"\t{names[3]}\t" in coefficients
+
+
 def test_many_categories_are_sparse(strads: Strads, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     words = rng.integers(0, 500, 2000)

@@ -32,18 +32,28 @@ _LIBSVM_SUFFIXES = {".svm", ".libsvm", ".svmlight"}
 
 @dataclass(frozen=True)
 class Features:
-    """The columns of X.
+    """The columns of X."""
 
-    Parameters
-    ----------
-    names : sequence of str, or range
-        Names of the columns; their numbers if the file has no names.
-    first : int
-        The number that a LIBSVM file gives its first column.
-    """
+    names: Sequence[str | int]  # their numbers, a range, if the file has no names
+    given: Sequence[int] | None = None  # their numbers in the LIBSVM file that they are from
 
-    names: Sequence[str | int]
-    first: int = 1
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Their numbers in LIBSVM files as the names tell: those that are the names, else 1, 2, … in their order."""
+        if isinstance(self.names, range):
+            return self.names
+        are_numbers = all(str(name).isdecimal() for name in self.names)
+        return [int(name) for name in self.names] if are_numbers else range(1, len(self.names) + 1)
+
+    @property
+    def lasting(self) -> Sequence[str | int]:
+        """What a model is to know them by: their numbers if the names would tell others."""
+        return self.names if self.given is None or [*self.given] == [*self.numbers] else self.given
+
+    def take(self, places: Sequence[int]) -> "Features":
+        """Return some of them."""
+        given = None if self.given is None else [self.given[place] for place in places]
+        return Features([self.names[place] for place in places], given)
 
 
 @dataclass(frozen=True)
@@ -99,8 +109,8 @@ class Samples:
         kept = [each for each in range(len(names)) if each != place]
         column = self.X[:, [place]]
         values = column.toarray() if scipy.sparse.issparse(column) else column
-        X, features = self.X[:, kept], replace(self.features, names=[self.names[each] for each in kept])
-        return replace(self, X=X, features=features), np.asarray(values, np.float64).ravel()
+        rest = replace(self, X=self.X[:, kept], features=self.features.take(kept))
+        return rest, np.asarray(values, np.float64).ravel()
 
     @property
     def stored(self) -> int:
@@ -142,10 +152,10 @@ def read_samples(path: Path, options: DesignOptions, like: Features | None = Non
         _refuse_target(path, options, "LIBSVM files have the label first")
         if options.labels is not None:
             raise InputError(f"{path}: LIBSVM files have the label first: leave out {options.labels}")
-        X, y, first = read_libsvm(path, None if like is None else (like.first, len(like.names)))
-        numbers = Features(range(first, first + X.shape[1]), first)
+        X, y, numbers = read_libsvm(path, None if like is None else like.given or like.numbers)
         y = y if labelled else _NO_LABELS
-        samples = Samples(X, y, numbers, "LIBSVM", lambda row: f"{path}:{line_of_libsvm(path, row)}")
+        features = Features(numbers, numbers)
+        samples = Samples(X, y, features, "LIBSVM", lambda row: f"{path}:{line_of_libsvm(path, row)}")
     else:
         if options.labels is not None:
             raise InputError(f"{path}: is delimited text: name the column to predict with --target, without --labels")

@@ -27,16 +27,16 @@ _PEEKED_LINES = 20  # read to guess the format
 _LAST_COLUMN = 2**31 - 1  # column numbers are int32
 
 
-def read_libsvm(path: Path, like: tuple[int, int] | None = None) -> tuple[Any, NDArray[np.float64], int]:
-    """Read lines of `label number:value …`; returns X in CSC form, the labels, and the number of the first column.
+def read_libsvm(path: Path, like: Sequence[int] | None = None) -> tuple[Any, NDArray[np.float64], Sequence[int]]:
+    """Read lines of `label number:value …`; returns X in CSC form, the labels, and the numbers of the columns.
 
     Parameters
     ----------
     path : Path
         Plain or compressed.
-    like : (int, int), optional
-        The number of the first column, and the number of columns; others are left out, as the model does not have them.
-        By default columns are numbered from 1 unless 0 occurs.
+    like : sequence of int, optional
+        The numbers of the columns; others are left out, as the model does not have them. By default columns are
+        numbered from 1 unless 0 occurs.
 
     Raises
     ------
@@ -53,14 +53,15 @@ def read_libsvm(path: Path, like: tuple[int, int] | None = None) -> tuple[Any, N
         raise InputError(f"{path}: cannot be read as LIBSVM: {error}") from error
     if lines.has_underscores or not (np.isfinite(X.data).all() and np.isfinite(y).all()):
         _refuse_libsvm_line(path)
-    if like is None or X.shape[1] > sum(like):
+    rows, width = X.shape
+    if like is None or width > max(like) + 1:
         _check_columns(path, X)
     X = scipy.sparse.csc_array(X)
-    first = like[0] if like is not None else int(X.shape[1] > 0 and X.indptr[1] == 0)
-    X = X[:, first:]
-    if like is not None:
-        X.resize(X.shape[0], like[1])
-    return X, y, first
+    if like is None:
+        first = int(width > 0 and X.indptr[1] == 0)
+        return X[:, first:], y, range(first, width)
+    X.resize(rows, width + 1)  # the last one for all that the file does not have
+    return X[:, np.fromiter((min(number, width) for number in like), np.intp, len(like))], y, like
 
 
 class _Lines:

@@ -76,8 +76,8 @@ class SamplesRun(TrainRun):
     def complete_model(self) -> None:
         """Give the model the names of its columns, by which `strads predict` finds them in other files."""
         features = self._samples.features
-        if not isinstance(features.names, range) or features.first != 1:
-            self.model.feature_names_in_ = np.array([str(name) for name in features.names], object)
+        if not isinstance(features.names, range) or features.names[0] != 1:
+            self.model.feature_names_in_ = np.array([str(name) for name in features.lasting], object)
 
     def measured(self, model: Any) -> Record:
         """Return the scores of a model on the held-out samples."""

@@ -56,7 +56,4 @@ def _targets(model: Any, path: Path, samples: Samples) -> NDArray[Any]:
 def _features_of(model: Any) -> Features:
     """Return the features of a model; without names they are numbered from 1."""
     names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return Features(range(1, model.n_features_in_ + 1))
-    first = str(names[0])
-    return Features([str(name) for name in names], int(first) if first.isdecimal() else 1)
+    return Features(range(1, model.n_features_in_ + 1) if names is None else [str(name) for name in names])

@@ -69,8 +69,8 @@ class Samples:
         The columns of X.
     kind : str
         Description of the file format.
-    where : function, optional
-        Returns the file and line of a sample's target, for errors.
+    where : function
+        Returns the file and line (or number) of a sample's target, for errors.
     note : str
         What could not be taken into account; empty if nothing.
     """
@@ -79,7 +79,7 @@ class Samples:
     y: NDArray[Any]
     features: Features
     kind: str
-    where: Callable[[int], str] | None = None
+    where: Callable[[int], str]
     note: str = ""
 
     @property
@@ -89,12 +89,10 @@ class Samples:
 
     def take(self, rows: NDArray[np.integer]) -> "Samples":
         """Return some of the samples."""
-        where = self.where
         X = self.X.tocsr()[rows].tocsc() if scipy.sparse.issparse(self.X) else self.X[rows]
         if not scipy.sparse.issparse(X) and self.X.flags.f_contiguous:
             X = np.asfortranarray(X)
-        found = None if where is None else lambda row: where(int(rows[row]))
-        return replace(self, X=X, y=self.y[rows], where=found)
+        return replace(self, X=X, y=self.y[rows], where=lambda row: self.where(int(rows[row])))
 
     def without(self, name: str) -> tuple["Samples", NDArray[np.float64]]:
         """Return the samples without a column, and the numbers of that column.
@@ -147,7 +145,7 @@ def read_samples(path: Path, options: DesignOptions, like: Features | None = Non
         samples = _read_npz(path, options, labelled=labelled)
     elif _begins_with(name, _MATRIX_MARKET):
         y = _labels(path, options, "MatrixMarket files hold X alone") if labelled else _NO_LABELS
-        samples = _numbered(read_matrix_market(path), y, "MatrixMarket", options)
+        samples = _numbered(path, read_matrix_market(path), y, "MatrixMarket", options.labels)
     elif path.suffix in _LIBSVM_SUFFIXES or _looks_like_libsvm(path):
         _refuse_target(path, options, "LIBSVM files have the label first")
         if options.labels is not None:
@@ -186,10 +184,10 @@ def _read_npz(path: Path, options: DesignOptions, *, labelled: bool) -> Samples:
     elif y is None:
         y = _labels(path, options, "there is no array y in it")
     if scipy.sparse.issparse(X):
-        return _numbered(scipy.sparse.csc_array(_as_floats(path, X)), y, "npz, sparse", options)
+        return _numbered(path, scipy.sparse.csc_array(_as_floats(path, X)), y, "npz, sparse", options.labels)
     if X.ndim != 2:
         raise InputError(f"{path}: X has {X.ndim} dimensions: give 2, samples and features")
-    return _numbered(_as_floats(path, X), y, "npz, dense", options)
+    return _numbered(path, _as_floats(path, X), y, "npz, dense", options.labels)
 
 
 def _sparse(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Any:
@@ -252,10 +250,9 @@ def _refuse_target(path: Path, options: DesignOptions, why: str) -> None:
         raise InputError(f"{path}: {why}: leave out --{given}, which names columns of delimited text")
 
 
-def _numbered(X: Any, y: NDArray[Any], kind: str, options: DesignOptions) -> Samples:
-    labels = options.labels
-    where = None if labels is None or labels.suffix == ".npy" else (lambda row: f"{labels}:{row + 1}")
-    return Samples(X, y, Features(range(1, X.shape[1] + 1)), kind, where)
+def _numbered(path: Path, X: Any, y: NDArray[Any], kind: str, labels: Path | None) -> Samples:
+    place = f"{path}: sample " if labels is None or labels.suffix == ".npy" else f"{labels}:"
+    return Samples(X, y, Features(range(1, X.shape[1] + 1)), kind, lambda row: f"{place}{row + 1}")
 
 
 def _named(samples: Samples, path: Path) -> Samples:
@@ -273,7 +270,7 @@ def _check(path: Path, samples: Samples, like: Features | None, labels: Path | N
             raise InputError(f"{path}: {X.shape[0]:,} samples, but {given} has the shape {y.shape}")
         if y.dtype.kind not in "biufUS":
             raise InputError(f"{path}: what is to be predicted is of dtype {y.dtype}: give real numbers or strings")
-        _check_targets(path, samples)
+        _check_targets(samples)
     if X.shape[0] == 0 or X.shape[1] == 0:
         nothing = "nothing to learn from" if like is None else "nothing to predict"
         raise InputError(f"{path}: {X.shape[0]} samples of {X.shape[1]} features: there is {nothing}")
@@ -297,7 +294,7 @@ def _check(path: Path, samples: Samples, like: Features | None, labels: Path | N
         )
 
 
-def _check_targets(path: Path, samples: Samples) -> None:
+def _check_targets(samples: Samples) -> None:
     """Reject NaN and infinity among numbers, which are not labels either."""
     try:
         wrong = ~np.isfinite(np.asarray(samples.y, dtype=np.float64))
@@ -305,8 +302,9 @@ def _check_targets(path: Path, samples: Samples) -> None:
         return
     if wrong.any():
         row = int(np.argmax(wrong))
-        where = f"{path}: sample {row + 1}" if samples.where is None else samples.where(row)
-        raise InputError(f"{where}: {samples.y[row]} is to be predicted: remove the sample or fill in a finite number")
+        raise InputError(
+            f"{samples.where(row)}: {samples.y[row]} is to be predicted: remove the sample or fill in a finite number"
+        )
 
 
 def _begins_with(name: str, magic: bytes) -> bool:

@@ -77,8 +77,9 @@ class MlrRun(SamplesRun):
         self._samples, self._weights = self._without_weights(self.data, self._samples)
         if np.any(wrong := self._weights < 0):
             row = int(np.argmax(wrong))
-            where = f"{self.data}: sample {row + 1}" if self._samples.where is None else self._samples.where(row)
-            raise InputError(f"{where}: the weight {self._weights[row]:g} is negative: give 0 or more")
+            raise InputError(
+                f"{self._samples.where(row)}: the weight {self._weights[row]:g} is negative: give 0 or more"
+            )
         if self._held_out is not None:  # which all count the same
             self._held_out, _ = self._without_weights(self.options.test or self.data, self._held_out)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from strads.cli.design_file import DesignOptions, read_samples
+from strads.cli.design_file import DesignOptions, Samples, read_samples
+from strads.cli.targets import as_numbers, class_labels
 from strads.errors import InputError
 
 
@@ -78,3 +79,34 @@ def test_blanks_around_labels_and_categories_do_not_count(tmp_path: Path) -> Non
     samples = read_samples(path, DesignOptions(target="income", categorical="work"))
     assert samples.y.tolist() == ["<=50K", "<=50K", ">50K"]
     assert list(samples.names) == ["age", "work=Private", "work=State-gov"]
+
+
+def of_labels(folder: Path, *labels: str) -> Samples:
+    """Samples of a CSV with these labels."""
+    (folder / "a.csv").write_text("x,y\n" + "".join(f"1,{label}\n" for label in labels))
+    return read_samples(folder / "a.csv", DesignOptions(target="y"))
+
+
+def test_numbers_are_texts_if_known_labels_are(tmp_path: Path) -> None:
+    known = class_labels(tmp_path / "a.csv", of_labels(tmp_path, "1", "x", "2.5"), None)
+    found = class_labels(tmp_path / "a.csv", of_labels(tmp_path, "1", "2.5", "1"), known)
+    assert found.tolist() == ["1", "2.5", "1"]
+
+
+def test_python_spellings_are_no_numbers(tmp_path: Path) -> None:
+    assert class_labels(tmp_path / "a.csv", of_labels(tmp_path, "1_0", "10"), None).tolist() == ["1_0", "10"]
+    with pytest.raises(InputError, match=r"a\.csv:3: '1_0' is to be predicted: a finite number is needed"):
+        as_numbers(of_labels(tmp_path, "10", "1_0"))
+
+
+@pytest.mark.parametrize("label", ["1e300", "9007199254740993", "-1e15"])
+def test_labels_that_would_be_rounded_are_refused(tmp_path: Path, label: str) -> None:
+    with pytest.raises(InputError, match=rf"a\.csv:3: '{label}' is to be a label: whole numbers of up to 15 digits"):
+        class_labels(tmp_path / "a.csv", of_labels(tmp_path, "2", label), None)
+
+
+def test_samples_that_are_taken_keep_their_numbers(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", X=np.ones((9, 2)), y=np.array([0, 1, 0, 1, 0, 1, 0, 1, 1.5]))
+    samples = read_samples(tmp_path / "a.npz", DesignOptions())
+    with pytest.raises(InputError, match=r"a\.npz: sample 9: '1\.5' is to be a label"):
+        class_labels(tmp_path / "a.npz", samples.take(np.array([1, 4, 8])), None)

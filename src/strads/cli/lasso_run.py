@@ -42,7 +42,7 @@ class LassoRun(LinearRun):
 
     def targets(self, path: Path, samples: Samples) -> NDArray[np.float64]:
         """Numbers."""
-        return as_numbers(path, samples)
+        return as_numbers(samples)
 
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:
         """The largest useful alpha."""

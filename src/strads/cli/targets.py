@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
 
 from strads.cli.design_file import Samples
+from strads.dds.csv_dialect import is_number
 from strads.errors import InputError
 
+_TOO_LARGE = 1e15  # for a label: from 2⁵³ on different ones would be the same float
 SCORE_NAMES = {"r2": "R²", "rmse": "RMSE", "auc": "AUC", "accuracy": "accuracy", "log_loss": "log loss"}
 
 
-def as_numbers(path: Path, samples: Samples) -> NDArray[np.float64]:
+def as_numbers(samples: Samples) -> NDArray[np.float64]:
     """Return targets as finite numbers.
 
     Raises
@@ -26,39 +28,36 @@ def as_numbers(path: Path, samples: Samples) -> NDArray[np.float64]:
         For another one; names its file and line.
     """
     numbers = _numbers(samples.y)
-    if numbers is None or not np.isfinite(numbers).all():
-        bad = next(row for row, text in enumerate(samples.y) if not _is_finite(text))
+    if numbers is None:
+        bad = next(row for row, text in enumerate(samples.y) if not is_number(str(text)))
         raise InputError(
-            f"{_where(path, samples, bad)}: {str(samples.y[bad])!r:.60} is to be predicted: a finite number is "
-            "needed; for classes there is strads train logistic"
+            f"{samples.where(bad)}: {str(samples.y[bad])!r:.60} is to be predicted: a finite number is needed; for "
+            "classes there is strads train logistic"
         )
     return numbers
 
 
-def _as_labels(samples: Samples) -> NDArray[Any]:
-    """Return labels as integers if all are, else as they are in the file."""
-    numbers = _numbers(samples.y)
-    if numbers is None:
-        return samples.y
-    whole = np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()
-    return numbers.astype(np.int64) if whole else numbers
-
-
 def class_labels(path: Path, samples: Samples, known: NDArray[Any] | None) -> NDArray[Any]:
     """Return labels of two classes or more or, if the `known` ones are given, only of these.
+
+    They are integers if all are numbers, else as they are in the file, or as the known ones are.
 
     Raises
     ------
     InputError
         For others, and for numbers that are not whole; names the file, and the line of such a number.
     """
-    y = _as_labels(samples)
-    if y.dtype.kind == "f":
-        bad = int(np.argmax(~(y == np.rint(y))))
-        raise InputError(
-            f"{_where(path, samples, bad)}: {str(samples.y[bad])!r:.60} is to be a label: whole numbers or texts are "
-            "needed; for numbers there is strads train lasso"
-        )
+    y, numbers = samples.y, _numbers(samples.y)
+    are_texts = known is not None and known.dtype.kind == "U"
+    if numbers is not None and not (are_texts and y.dtype.kind == "U"):
+        is_whole = (numbers == np.rint(numbers)) & (np.abs(numbers) < _TOO_LARGE)
+        if not is_whole.all():
+            bad = int(np.argmin(is_whole))
+            raise InputError(
+                f"{samples.where(bad)}: {str(samples.y[bad])!r:.60} is to be a label: whole numbers of up to 15 digits "
+                "or texts are needed; for numbers there is strads train lasso"
+            )
+        y = numbers.astype(np.int64)
     labels = set(y.tolist())
     if known is None and len(labels) < 2:
         raise InputError(f"{path}: only one label, {y[0]!s}: give samples of two classes or more")
@@ -94,19 +93,10 @@ def nameless() -> Iterator[None]:
         yield
 
 
-def _where(path: Path, samples: Samples, row: int) -> str:
-    return f"{path}: sample {row + 1}" if samples.where is None else samples.where(row)
-
-
 def _numbers(y: NDArray[Any]) -> NDArray[np.float64] | None:
     try:
+        if y.dtype.kind in "US" and not all(map(is_number, y.astype(str).tolist())):  # NumPy takes 1_0 for 10
+            return None
         return np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
+    except ValueError:
         return None
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(float(value))
-    except (TypeError, ValueError):
-        return False

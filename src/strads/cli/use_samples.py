@@ -49,7 +49,7 @@ def quality(model: Any, path: Path, options: DesignOptions) -> tuple[dict[str, f
 
 def _targets(model: Any, path: Path, samples: Samples) -> NDArray[Any]:
     if not hasattr(model, "classes_"):
-        return as_numbers(path, samples)
+        return as_numbers(samples)
     return class_labels(path, samples, model.classes_)
 
 

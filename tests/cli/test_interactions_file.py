@@ -52,6 +52,15 @@ def test_other_times_are_refused(tmp_path: Path, times: list[str]) -> None:
             read_interactions(path, FileFormat(), scored=True, timed=True)
 
 
+@pytest.mark.parametrize("kind", [pa.time32("s"), pa.time64("us"), pa.duration("s"), pa.list_(pa.int32())])
+def test_columns_that_hold_no_times_are_refused(tmp_path: Path, kind: pa.DataType) -> None:
+    path = tmp_path / "table.parquet"
+    times = pa.array([[1], [2]] if pa.types.is_list(kind) else [1, 2], kind)
+    pyarrow.parquet.write_table(pa.table({"user": [1, 1], "item": [2, 3], "time": times}), path)
+    with pytest.raises(InputError, match=r"table\.parquet: column 'time' is .*: give numbers"):
+        read_interactions(path, FileFormat(), scored=None, timed=True)
+
+
 def test_ids_may_begin_with_a_number_sign(tmp_path: Path) -> None:
     path = tmp_path / "tags.csv"
     path.write_text("#a,7,1\n#b,8,2\n")

@@ -338,13 +338,14 @@ def _parquet_numbers(name: str, role: str, table: pa.Table, chosen: Mapping[str,
         encoded = pc.dictionary_encode(column).unify_dictionaries().combine_chunks()
         texts, rows = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
         return _times(texts, rows, lambda row: f"{where}: row {row}")
-    if pa.types.is_temporal(column.type):
-        column = pc.cast(column, pa.timestamp("us")) if not pa.types.is_timestamp(column.type) else column
-        column = pc.cast(column, pa.int64())
+    kind = column.type
     try:
+        if pa.types.is_temporal(kind):
+            column = pc.cast(column, pa.timestamp("us")) if not pa.types.is_timestamp(kind) else column
+            column = pc.cast(column, pa.int64())
         values: NDArray[np.float64] = pc.cast(column, pa.float64(), safe=False).to_numpy()
     except pa.ArrowException as error:
-        raise InputError(f"{where} is {column.type}: give numbers") from error
+        raise InputError(f"{where} is {kind}: give numbers") from error
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
         raise InputError(f"{where}: row {row} has {values[row]}, which is not finite; remove the row")

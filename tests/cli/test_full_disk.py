@@ -12,6 +12,8 @@ from outputs import read_run
 
 from strads.cli.run_directory import RunDirectory
 from strads.cli.snapshots import Snapshots
+from strads.cli.table_output import Output
+from strads.cli.terminal import OutputGoneError
 from strads.models import MatrixFactorization
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and files of POSIX")
@@ -150,3 +152,13 @@ def test_output_that_nobody_reads_ends_a_run_like_ctrl_c(training, tmp_path):
     assert training.returncode == 130
     assert (read_run(tmp_path / "run")["status"], read_run(tmp_path / "run")["signal"]) == ("interrupted", "SIGPIPE")
     MatrixFactorization.load(tmp_path / "run" / "model.npz")
+
+
+@pytest.mark.parametrize("rows", [3, 300_000])
+def test_a_table_that_nobody_reads_ends_the_command_like_ctrl_c(monkeypatch, rows):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as gone:
+        monkeypatch.setattr("sys.stdout", gone)
+        with pytest.raises(OutputGoneError):
+            Output().write({"value": list(range(rows))}, "values")

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import dump_svmlight_file
 
+from strads.cli.table_output import Output
 from strads.cli.targets import nameless
 from strads.models import (
     Lasso,
@@ -111,6 +112,17 @@ def test_predict_classes(strads: Strads, folder: Path, tmp_path: Path, name: str
     assert found["prediction"] == model.predict(X).tolist()
     assert list(found)[2:] == [f"probability_{label}" for label in model.classes_]
     assert np.allclose(np.stack([found[key] for key in list(found)[2:]], 1), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".tsv", "\t")])
+def test_names_of_classes_are_quoted_where_they_have_to_be(tmp_path: Path, suffix: str, delimiter: str) -> None:
+    columns = {"prediction": ['a, "b"', "c\td"], 'probability_a, "b"': [0.75, 0.5], "probability_c\td": [0.25, 0.5]}
+    Output(out=tmp_path / f"p{suffix}").write(columns, "predictions")
+    with open(tmp_path / f"p{suffix}", newline="") as file:
+        header, *rows = csv.reader(file, delimiter=delimiter)
+    assert header == list(columns)
+    assert [row[0] for row in rows] == columns["prediction"]
+    assert all(len(row) == 3 for row in rows)
 
 
 @pytest.mark.parametrize("name", TRAIN)

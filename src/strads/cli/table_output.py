@@ -1,6 +1,7 @@
 """Writing a table: TSV, CSV or Parquet, to a file or to standard output."""
 
-import sys
+import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -63,7 +64,10 @@ class Output:
         if self.out is None:
             buffer = pa.BufferOutputStream()
             _write_text(table, buffer, "\t")
-            sys.stdout.write(buffer.getvalue().to_pybytes().decode())
+            try:
+                print(buffer.getvalue().to_pybytes().decode(), end="", flush=True)
+            except BrokenPipeError:
+                standard_output().on_broken_pipe()
             return
         suffix = self.out.suffix.lower()
         with replacing(self.out) as file:
@@ -75,8 +79,9 @@ class Output:
 
 
 def _write_text(table: pa.Table, file: IO[bytes] | pa.BufferOutputStream, delimiter: str) -> None:
-    header = delimiter.join(table.column_names)
-    file.write(f"{header}\n".encode())
+    header = io.StringIO()
+    csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
+    file.write(header.getvalue().encode())
     for batch in table.to_batches(max_chunksize=_ROWS):
         # Arrow quotes all texts, or none, and then refuses those that need it.
         try:

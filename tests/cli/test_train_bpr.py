@@ -55,11 +55,15 @@ def test_logical_nodes_give_the_same_model(strads: Strads, data: Path, run: tupl
 
 
 def test_likes_from_a_score_on(strads: Strads, data: Path, tmp_path: Path) -> None:
-    done = strads("train", "bpr", "--data", data, "--out", tmp_path / "run", *QUICK, "--at-least", 4)
+    file = tmp_path / "likes.tsv"
+    file.write_text(data.read_text() + "61\t1\t3\n1\t41\t3\n")  # a user without likes, and an item that nobody likes
+    done = strads("train", "bpr", "--data", file, "--out", tmp_path / "run", *QUICK, "--at-least", 4)
     assert done.returncode == 0, done.stderr
     record = read_run(tmp_path / "run")
     scores = [int(line.split()[2]) for line in data.read_text().splitlines()]
     assert record["data"]["likes"] == sum(score >= 4 for score in scores)
+    assert (record["data"]["users"], record["data"]["items"]) == (60, 40)
+    assert "likes of 40 items by 60 users" in done.stdout
 
 
 @pytest.mark.parametrize(("split", "held_out"), [("last", 60), ("time", 90)])

@@ -49,11 +49,6 @@ class FileContent:
     columns: dict[str, str]
     where: Callable[[int], str]
 
-    def distinct(self, role: str) -> int:
-        """Number of distinct users or items."""
-        ids = self.interactions.users if role == "user" else self.interactions.items
-        return len(ids.factorized()[1])
-
     def about_columns(self) -> list[str]:
         """Return lines that say which columns were used, unless that is obvious, and how ids were read if in doubt."""
         return [*self._choice(), *filter(None, map(self._doubtful_ids, ("user", "item")))]

@@ -45,6 +45,7 @@ class InteractionsRun(TrainRun):
 
     model: Any = field(init=False)
     _content: FileContent = field(init=False)
+    _counts: dict[str, int] = field(init=False)  # of distinct users and items
     _rest: Interactions = field(init=False)
     _held_out: Interactions | None = field(init=False)
 
@@ -61,7 +62,10 @@ class InteractionsRun(TrainRun):
         """Read the interactions, and set some aside."""
         timed = self.split != "random"
         self._content = read_interactions(self.data, self.reading, scored=self.is_scored, timed=timed)
-        self._rest, self._held_out = self._split(self.used(self._content.interactions))
+        used = self.used(self._content.interactions)
+        ids = {"users": used.users, "items": used.items}
+        self._counts = {name: len(column.factorized()[1]) for name, column in ids.items()}
+        self._rest, self._held_out = self._split(used)
 
     def _split(self, rows: Interactions) -> tuple[Interactions, Interactions | None]:
         """Return the interactions to train on and those to hold out: none for a share of 0."""
@@ -103,6 +107,5 @@ class InteractionsRun(TrainRun):
             "columns": self._content.columns,
             self.noun: len(self._rest) + held,
             "held_out": held,
-            "users": self._content.distinct("user"),
-            "items": self._content.distinct("item"),
+            **self._counts,
         }

@@ -247,7 +247,7 @@ class _DelimitedText:
     @classmethod
     def begin(cls, path: Path) -> Self:
         """Read the first lines."""
-        peeked = zip(range(1, _PEEKED_LINES), read_lines(path), strict=False)
+        peeked = islice(enumerate(read_lines(path), 1), _PEEKED_LINES)
         filled = [(number, line) for number, line in peeked if line.strip()]
         if not filled:
             raise InputError(f"{path}: the first lines are blank: give a header with the names of the columns")

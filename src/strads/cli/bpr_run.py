@@ -20,12 +20,7 @@ _BEST = 10  # items of the lists that are measured
 
 @dataclass(frozen=True, kw_only=True)
 class BprParameters:
-    """Parameters of the estimator.
-
-    `factors` is the number of factors of each user and item, `iterations` the number of passes over the likes,
-    `learning_rate` the step size, and `regularization` the λ of the squared norms. With `verify_negative_samples` no
-    step is taken if the item drawn for comparison is one that the user likes, too.
-    """
+    """Parameters of the estimator."""
 
     factors: Annotated[int, model_option(min=1, help="Factors of each user and item.")] = 100
     iterations: Annotated[int, model_option(min=1, help="Passes over the likes.")] = 100

@@ -41,11 +41,7 @@ _frequency_option = partial(data_option, parser=_frequency, metavar="NUMBER|SHAR
 
 @dataclass(frozen=True, kw_only=True)
 class WordOptions:
-    """Options for which words of a text are counted; None if an option was not given.
-
-    They are parameters of `Corpus.from_text`: words in fewer than `min_df` or more than `max_df` documents (numbers
-    or fractions) are left out, as are `stop_words`; of the rest, the `max_features` most frequent ones are kept.
-    """
+    """Which words of a text are counted, as `Corpus.from_text` has it; None if an option was not given."""
 
     min_df: Annotated[
         float | None, _frequency_option(help="Leave out words of the text that are in fewer documents; by default 5.")

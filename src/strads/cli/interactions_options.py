@@ -43,11 +43,7 @@ def _delimiter(value: str | None) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """Options for how a file is read; those that are None are detected.
-
-    `columns` names the column of each role (see `named_columns`), `delimiter` is the text between columns, and
-    `header` says whether the first line names them.
-    """
+    """How a file of users and items is read; what is None is detected."""
 
     columns: Annotated[
         str | None,

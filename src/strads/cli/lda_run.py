@@ -22,12 +22,7 @@ _LARGEST = 3  # topics that are shown when training ends
 
 @dataclass(frozen=True, kw_only=True)
 class LdaParameters:
-    """Parameters of the estimator.
-
-    `n_components` is the number of topics and `max_iter` that of iterations, each of which draws the topic of every
-    token once. `doc_topic_prior` (α) and `topic_word_prior` (β) are kept, or fitted if `learn_priors` is not "no".
-    `sampler` says how topics are drawn; the log-likelihood is computed after each `evaluate_every` iterations.
-    """
+    """Parameters of the estimator."""
 
     n_components: Annotated[int, model_option("--topics", min=1, help="How many to find.")] = 100
     max_iter: Annotated[int, model_option("--iterations", min=1, help="Each draws the topic of every token once.")] = (

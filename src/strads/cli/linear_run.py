@@ -36,12 +36,7 @@ _STEPS = 50  # of a path that cross-validation chooses from
 
 @dataclass(frozen=True, kw_only=True)
 class LinearParameters:
-    """Parameters of the estimators, except the strength of the penalty and the solver.
-
-    `l1_ratio` is the share of the ℓ1 norm in the penalty: below 1, it is an elastic net. With `standardize`, columns
-    are penalized as if their standard deviation were 1; with `fit_intercept`, there is an intercept. Training ends when
-    the relative duality gap is at most `tol`, or after `max_iter` iterations.
-    """
+    """Parameters of the estimators, except the strength of the penalty and the solver."""
 
     l1_ratio: Annotated[float, model_option(callback=mixing, help="Share of the ℓ1 norm; below 1: elastic net.")] = 1.0
     standardize: Annotated[
@@ -56,11 +51,8 @@ class LinearParameters:
 class LinearRun(SamplesRun):
     """Common base of the runs of `strads train lasso` and `strads train logistic`.
 
-    At most one option sets the strength of the penalty: `alpha` or `C` itself, `alpha_ratio`, or a `path`. `cv` is the
-    number of folds of a cross-validation that chooses among the strengths of the path. `schedule` determines which
-    coefficients are updated together and, unless it is "working_set", `concurrency` how many. The other `parameters`
-    are those of the estimator. Subclasses say which of its parameters is the `strength`, and which `score` of the
-    held-out samples chooses the best step of a path.
+    At most one option sets the strength of the penalty. Subclasses say which parameter of the estimator that is, and
+    which `score` of the held-out samples chooses the best step of a path.
     """
 
     parameters: LinearParameters

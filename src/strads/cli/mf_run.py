@@ -13,14 +13,7 @@ from strads.errors import ArgumentError
 
 @dataclass(frozen=True, kw_only=True)
 class MfParameters:
-    """Parameters of the estimator.
-
-    `n_components` is the number of factors of each user and item, `max_iter` the number of passes over the ratings,
-    and `solver` gradient or coordinate descent. Only gradient descent has steps: `learning_rate` is their size, `step`
-    says whether they shrink row by row (AdaGrad), `learning_rate_schedule` whether they fall over the epochs.
-    `regularization` is the λ of the squared norms; with `biases`, a mean and the biases of users and items are fitted;
-    with `early_stopping`, training ends when the held-out RMSE no longer improves, and the best epoch is kept.
-    """
+    """Parameters of the estimator."""
 
     n_components: Annotated[int, model_option("--rank", min=1, help="Factors of each user and item.")] = 32
     max_iter: Annotated[int, model_option("--epochs", min=1, help="Passes over the ratings.")] = 20

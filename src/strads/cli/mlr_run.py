@@ -24,12 +24,7 @@ _SHOWN = 5  # classes that are listed
 
 @dataclass(frozen=True, kw_only=True)
 class MlrParameters:
-    """Parameters of the estimator.
-
-    `penalty` is the norm that is penalized ("none" for no penalty) and `C` the weight of the loss against it. With
-    `fit_intercept`, each class has an intercept. Training ends when the relative duality gap (or, in records without
-    one, the relative gradient) is at most `tol`, or after `max_iter` iterations.
-    """
+    """Parameters of the estimator."""
 
     penalty: Annotated[Literal["l2", "l1", "none"], model_option(help="l1 makes most coefficients 0.")] = "l2"
     C: Annotated[float, model_option("--C", callback=positive, help="Weight of the loss against the penalty.")] = 1.0

@@ -35,12 +35,7 @@ TargetOption = Annotated[str | None, data_option(metavar="COLUMN", help="Column 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
-    """How a file of samples is read.
-
-    The targets are in the file `labels` or in the column `target` of a CSV. Of its other columns those in `drop` are
-    left out, and those in `categorical` become a feature for each category; both are comma-separated names, see
-    `column_names`. `names` is a file of names for the features.
-    """
+    """How a file of samples is read; `drop` and `categorical` are texts for `column_names`."""
 
     labels: LabelsOption = None
     target: TargetOption = None
@@ -58,11 +53,7 @@ class DesignOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleOptions(DesignOptions):
-    """How samples are read, and which ones the model is tested on.
-
-    Those are the samples in the file `test`, with targets in `test_labels` if they are in a file of their own; or a
-    random share `holdout` of the samples, 0 for none.
-    """
+    """How samples are read, and which ones the model is tested on."""
 
     test: Annotated[
         Path | None, data_option(help="Samples to test on; of a path, the model that is best on them is kept.")

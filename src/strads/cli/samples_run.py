@@ -27,12 +27,7 @@ IterationsOption = Annotated[int, model_option(min=1, help="Iterations, at most.
 
 @dataclass(kw_only=True)
 class SamplesRun(TrainRun):
-    """Common base of the runs of `strads train lasso`, `logistic` and `mlr`.
-
-    `data` is the file of samples; `options` say how it is read, and what the `model` is tested on. The coefficients
-    are one of the `texts` that are saved with the model. It cannot be saved before training ends
-    (`saves_while_training`).
-    """
+    """Common base of the runs of `strads train lasso`, `logistic` and `mlr`; saved only when training ends."""
 
     data: SamplesOption
     options: SampleOptions

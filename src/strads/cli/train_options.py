@@ -23,13 +23,7 @@ DebugOption = Annotated[bool, run_option("--debug", help="Show tracebacks.")]
 
 @dataclass(frozen=True, kw_only=True)
 class Common(Where):
-    """Options of all commands of `strads train`.
-
-    The model and the metrics are written to the directory `out`, where `overwrite` replaces an earlier run. Every
-    `checkpoint_every` iterations the state of training is saved to the directory or URL `checkpoint`, if given;
-    `resume` continues from there. `seed` is the seed of the model, and of the choice of held-out data. `quiet` prints
-    nothing but errors; with `debug`, these come with a traceback.
-    """
+    """Options of all commands of `strads train`."""
 
     out: Annotated[Path, run_option(help="Directory for the model and the metrics.")]
     seed: Annotated[int, run_option(min=0, help="Same seed, same model.")] = 0
@@ -50,13 +44,7 @@ class Common(Where):
     debug: DebugOption = False
 
     def start(self) -> Runtime:
-        """Choose where loops run, and continue from the checkpoint.
-
-        Raises
-        ------
-        ArgumentError
-            For incompatible options, or options that the machine or its software cannot satisfy.
-        """
+        """Choose where loops run, as `Where.start` does, and continue from the checkpoint."""
         if self.resume and self.checkpoint is None:
             raise ArgumentError("--resume needs the directory of the run to continue: give --checkpoint")
         runtime = super().start()

@@ -17,14 +17,7 @@ from strads.models import LinkPrediction, TransE, read_labels, read_triples
 
 @dataclass(frozen=True, kw_only=True)
 class TransEParameters:
-    """Parameters of the estimator.
-
-    `n_components` is the length of the vectors, `max_iter` the number of passes over the triples, and `norm` the p of
-    the distance's ℓp norm. Each triple is compared with `n_negatives` triples of which one end is replaced: `negatives`
-    determines how often it is which end, `adversarial_temperature` how much more the nearest of them count. `loss` is
-    "margin" or "logistic", and `margin` its γ. `normalization` says whether entities are scaled to norm 1, or to at
-    most 1. `learning_rate` is the step size at the start.
-    """
+    """Parameters of the estimator."""
 
     n_components: Annotated[int, model_option("--dimensions", min=1, help="Length of the vectors.")] = 50
     max_iter: Annotated[int, model_option("--epochs", min=1, help="Passes over the triples.")] = 100

@@ -18,13 +18,7 @@ _SHOWN = (50, 150, 400)  # ranks of words whose neighbours are shown
 
 @dataclass(frozen=True, kw_only=True)
 class Word2VecParameters:
-    """Parameters of the estimator.
-
-    Words with fewer than `min_count` tokens are left out; of the rest, the `max_final_vocab` most frequent are kept.
-    `vector_size` is the length of the vectors, `window` the largest distance between the words of a pair, `negative`
-    the number of negative samples of each, and `epochs` the number of passes over the text. The learning rate falls
-    from `alpha` to `min_alpha`. Words whose share of the text exceeds `sample` are subsampled.
-    """
+    """Parameters of the estimator."""
 
     min_count: Annotated[int, data_option(min=0, help="Leave out words that occur less often.")] = 5
     max_final_vocab: Annotated[

@@ -58,29 +58,14 @@ class Features:
 
 @dataclass(frozen=True)
 class Samples:
-    """X and y, and their origin.
+    """X and y, and their origin."""
 
-    Parameters
-    ----------
-    X : ndarray or csc_array of shape (n_samples, n_features), float32 or float64
-    y : ndarray of shape (n_samples,)
-        Numbers or strings; empty if they were not read.
-    features : Features
-        The columns of X.
-    kind : str
-        Description of the file format.
-    where : function
-        Returns the file and line (or number) of a sample's target, for errors.
-    note : str
-        What could not be taken into account; empty if nothing.
-    """
-
-    X: Any
-    y: NDArray[Any]
+    X: Any  # ndarray or csc_array of shape (n_samples, n_features), float32 or float64
+    y: NDArray[Any]  # numbers or strings of shape (n_samples,); empty if they were not read
     features: Features
-    kind: str
-    where: Callable[[int], str]
-    note: str = ""
+    kind: str  # the file format, for people
+    where: Callable[[int], str]  # the file and line (or number) of a sample's target, for errors
+    note: str = ""  # what could not be taken into account
 
     @property
     def names(self) -> Sequence[str | int]:

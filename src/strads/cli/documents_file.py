@@ -66,22 +66,12 @@ class WordOptions:
 
 @dataclass(frozen=True)
 class Documents:
-    """A corpus and its origin.
-
-    Parameters
-    ----------
-    kind : str
-        Description of the file format.
-    words : dict
-        The options by which the words were chosen.
-    notes : list of str
-        Notes for the user about how the file was read.
-    """
+    """A corpus and its origin."""
 
     corpus: Corpus
-    kind: str
-    words: dict[str, Any]
-    notes: list[str]
+    kind: str  # the file format, for people
+    words: dict[str, Any]  # the options by which the words were chosen
+    notes: list[str]  # for the user, about how the file was read
 
 
 def read_documents(path: Path, vocab: Path | None, options: WordOptions) -> Documents:

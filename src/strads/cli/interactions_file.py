@@ -33,21 +33,11 @@ _ADVICE = "--columns user=…,item=…,score=…"
 
 @dataclass(frozen=True)
 class FileContent:
-    """What a file holds.
+    """What a file holds."""
 
-    Attributes
-    ----------
-    interactions : Interactions
-        In the order of the file.
-    columns : dict
-        The file's column of each role: its name, or its position from 1 without a header.
-    where : function
-        Returns the file and line (or row) of a pair, for errors.
-    """
-
-    interactions: Interactions
-    columns: dict[str, str]
-    where: Callable[[int], str]
+    interactions: Interactions  # in the order of the file
+    columns: dict[str, str]  # the file's column of each role: its name, or its position from 1 without a header
+    where: Callable[[int], str]  # the file and line (or row) of a pair, for errors
 
     def about_columns(self) -> list[str]:
         """Return lines that say which columns were used, unless that is obvious, and how ids were read if in doubt."""

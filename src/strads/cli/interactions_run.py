@@ -16,21 +16,7 @@ from strads.models.ranking.metrics import last_share, leave_one_out
 
 @dataclass(kw_only=True)
 class InteractionsRun(TrainRun):
-    """Common base of the runs of `strads train mf` and `bpr`.
-
-    Attributes
-    ----------
-    reading : FileFormat
-        How the file is read.
-    holdout : float
-        Share of the interactions to hold out and test on; 0: none.
-    split : {"random", "time", "last"}
-        Which are held out: a random share, the latest ones, or the last of each user.
-    noun : str
-        What the interactions are called, such as "ratings".
-    model
-        The estimator.
-    """
+    """Common base of the runs of `strads train mf` and `bpr`."""
 
     reading: FileFormat
     holdout: Annotated[float, data_option(callback=share, help="Share to hold out, chosen at random, and test on.")] = (
@@ -41,7 +27,7 @@ class InteractionsRun(TrainRun):
         data_option(help="Hold out at random, the last by time, or the last of each user; these need timestamps."),
     ] = "random"
 
-    noun: ClassVar[str]
+    noun: ClassVar[str]  # what the interactions are called, such as "ratings"
 
     model: Any = field(init=False)
     _content: FileContent = field(init=False)

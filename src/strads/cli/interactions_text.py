@@ -23,33 +23,15 @@ _DTYPES = {"score": np.float32, "timestamp": np.float64}
 
 @dataclass(frozen=True)
 class TextColumns:
-    """Where columns lie in the lines of a file.
+    """Where columns lie in the lines of a file."""
 
-    Attributes
-    ----------
-    name : str
-        The file.
-    dialect : Dialect
-        How lines are split.
-    places : mapping
-        Position, from 0, of each column: "user" and "item", which hold ids, and others, which hold numbers.
-    width : int
-        Fields of every line.
-    first_line : int
-        Number of the first line that is not blank.
-    is_header : bool
-        Whether that line is a header.
-    dated : bool
-        Whether timestamps are texts, not numbers.
-    """
-
-    name: str
-    dialect: Dialect
-    places: Mapping[str, int]
-    width: int
-    first_line: int
-    is_header: bool
-    dated: bool = False
+    name: str  # the file
+    dialect: Dialect  # how lines are split
+    places: Mapping[str, int]  # position, from 0, of each column: "user" and "item", of ids, and others, of numbers
+    width: int  # fields of every line
+    first_line: int  # number of the first line that is not blank
+    is_header: bool  # whether that line is a header
+    dated: bool = False  # whether timestamps are texts, not numbers
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -21,21 +21,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Pairs:
-    """Users and items in a file.
+    """Users and items in a file."""
 
-    Attributes
-    ----------
-    given : Interactions
-        With all ids of the file; whole numbers are texts if the model's ids are.
-    known : Interactions
-        The same with ids of the type that the model has: an unknown number stands for a text that is none.
-    where : function
-        Returns the file and line of a pair, for errors.
-    """
-
-    given: Interactions
-    known: Interactions
-    where: Callable[[int], str]
+    given: Interactions  # with all ids of the file; whole numbers are texts if the model's ids are
+    known: Interactions  # with ids of the type that the model has: an unknown number stands for a text that is none
+    where: Callable[[int], str]  # the file and line of a pair, for errors
 
 
 def read_pairs(path: Path, form: FileFormat, model: Any, *, scored: bool | None = False) -> Pairs:

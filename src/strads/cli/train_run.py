@@ -46,36 +46,17 @@ class TrainRun(ABC):
     """A command of `strads train`, whose fields are its options and whose docstring is its help.
 
     `execute` performs it. Subclasses define what is specific to their model.
-
-    Parameters
-    ----------
-    data : Path
-        The data file.
-    parameters : dataclass
-        Options that are parameters of the estimator, by its names for them.
-    common : Common
-        The output directory, and where it runs.
-
-    Attributes
-    ----------
-    command, estimator : str
-        Name of the model on the command line, and in `strads.models`.
-    texts : tuple of str
-        Names of additional files that are saved with the model.
-    saves_while_training : bool
-        Whether the model can be saved between iterations.
-    ends_iterations : bool
-        Whether an interrupt takes effect only after the current iteration, as it would leave no valid model before.
     """
 
-    data: Path
-    parameters: Any
-    common: Common
+    data: Path  # the data file
+    parameters: Any  # options that are parameters of the estimator, by its names for them
+    common: Common  # the output directory, and where it runs
 
-    command: ClassVar[str]
-    estimator: ClassVar[str]
-    texts: ClassVar[tuple[str, ...]] = ()
-    saves_while_training: ClassVar[bool] = True
+    command: ClassVar[str]  # its name after `strads train`
+    estimator: ClassVar[str]  # its class in `strads.models`
+    texts: ClassVar[tuple[str, ...]] = ()  # names of additional files that are saved with the model
+    saves_while_training: ClassVar[bool] = True  # whether the model can be saved between iterations
+    # Whether an interrupt takes effect only after the current iteration, as it would leave no valid model before.
     ends_iterations: ClassVar[bool] = True
 
     model: Estimator = field(init=False)

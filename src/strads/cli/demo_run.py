@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 import strads
 from strads import cluster
 from strads.cli.comparison import Demo, sameness, threads_of
-from strads.cli.planted_ratings import PlantedRatings
+from strads.cli.planted_ratings import ITEMS, NOISE, RANK, USERS, planted_ratings
 from strads.cli.terminal import print_summary
 from strads.models import MatrixFactorization
 from strads.models.held_out import held_out
@@ -27,9 +27,8 @@ What to do next
 
 @dataclass
 class RatingsDemo(Demo):
-    """A demonstration on ratings that are generated as `planted` specifies; a tenth of them are held out."""
+    """A demonstration on generated ratings, a tenth of which are held out."""
 
-    planted: PlantedRatings = field(default_factory=PlantedRatings)
     _train: NDArray[np.void] = field(init=False)
     _held_out: NDArray[np.void] = field(init=False)
 
@@ -47,7 +46,7 @@ class RatingsDemo(Demo):
         print_summary(
             self.console,
             [
-                ("held-out RMSE", self._quality(parallel.history_[-1]["validation_rmse"])),
+                ("held-out RMSE", _quality(parallel.history_[-1]["validation_rmse"])),
                 ("throughput", f"{_throughput(parallel)} on {place}"),
                 ("speed-up", _speed_up(parallel, single, place, threads)),
                 ("same result?", sameness(_parameters(same_plan), _parameters(single), pair, "parameters")),
@@ -57,15 +56,14 @@ class RatingsDemo(Demo):
         self.say(_NEXT)
 
     def _generate(self) -> None:
-        planted = self.planted
-        hidden = f"{planted.rank} hidden factors and biases"
-        records = planted.draw(self.seed)
+        hidden = f"{RANK} hidden factors and biases"
+        records = planted_ratings(self.seed)
         ratings = f"{len(records):,} ratings"
         held = held_out(len(records), 0.1, self.seed)
         self._train, self._held_out = records[~held], records[held]
         self.say(
-            f"{ratings} of {planted.items:,} items by {planted.users:,} users, generated from\n"
-            f"{hidden}, plus noise of σ = {planted.noise}. A tenth is held out,\n"
+            f"{ratings} of {ITEMS:,} items by {USERS:,} users, generated from\n"
+            f"{hidden}, plus noise of σ = {NOISE}. A tenth is held out,\n"
             "so that the model never sees it."
         )
 
@@ -75,7 +73,7 @@ class RatingsDemo(Demo):
 
     def _fit(self, title: str, beginning: str | None = None) -> MatrixFactorization:
         model = MatrixFactorization(
-            self.planted.rank,
+            RANK,
             max_iter=_EPOCHS,
             learning_rate=0.1,
             regularization=0.003,
@@ -86,12 +84,12 @@ class RatingsDemo(Demo):
             model.fit(self._train, validation=self._held_out, on_iteration=progress.update)
         return model
 
-    def _quality(self, rmse: float) -> str:
-        noise = self.planted.noise
-        return (
-            f"{rmse:.4f}, {rmse / noise - 1:.1%} above the noise of {noise}. Even the hidden factors\n"
-            f"themselves miss by {noise}, so no model can be better than that."
-        )
+
+def _quality(rmse: float) -> str:
+    return (
+        f"{rmse:.4f}, {rmse / NOISE - 1:.1%} above the noise of {NOISE}. Even the hidden factors\n"
+        f"themselves miss by {NOISE}, so no model can be better than that."
+    )
 
 
 def _speed_up(parallel: MatrixFactorization, single: MatrixFactorization, place: str, threads: int) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from strads.cli.interactions_file import FileContent, read_interactions
 from strads.cli.interactions_options import FileFormat
@@ -29,7 +29,6 @@ class InteractionsRun(TrainRun):
 
     noun: ClassVar[str]  # what the interactions are called, such as "ratings"
 
-    model: Any = field(init=False)
     _content: FileContent = field(init=False)
     _counts: dict[str, int] = field(init=False)  # of distinct users and items
     _rest: Interactions = field(init=False)

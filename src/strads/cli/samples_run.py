@@ -35,7 +35,6 @@ class SamplesRun(TrainRun):
     texts: ClassVar[tuple[str, ...]] = (COEFFICIENTS,)
     saves_while_training: ClassVar[bool] = False
 
-    model: Any = field(init=False)
     _samples: Samples = field(init=False)
     _y: NDArray[Any] = field(init=False)
     _held_out: Samples | None = field(init=False, default=None)

@@ -2,22 +2,12 @@
 
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 _SHARE = 0.02  # fraction of the time spent on snapshots
 _FIRST = 2.0  # seconds of training before the first one
-
-
-class Savable(Protocol):
-    """A model that can be saved."""
-
-    n_iter_: Any  # number of iterations so far, or an array of such numbers
-
-    def save(self, path: Path) -> None:
-        """Write the model to a file."""
-        ...
 
 
 class Snapshots:
@@ -27,8 +17,8 @@ class Snapshots:
 
     Parameters
     ----------
-    model : Savable
-        The model being trained; `take_if_due` may save it between two epochs.
+    model : estimator
+        The one being trained, which has `n_iter_` and `save`; `take_if_due` may save it between two epochs.
     path : Path
         The model file.
 
@@ -36,13 +26,10 @@ class Snapshots:
     ----------
     epoch : int or None
         The epoch of the saved model.
-    problem : OSError or None
-        Why the latest snapshot could not be taken.
     """
 
-    def __init__(self, model: Savable, path: Path) -> None:
+    def __init__(self, model: Any, path: Path) -> None:
         self.epoch: int | None = None
-        self.problem: OSError | None = None
         self._model = model
         self._path = path
         self._due = time.monotonic() + _FIRST
@@ -54,15 +41,14 @@ class Snapshots:
         start = time.monotonic()
         try:
             self.take(int(np.max(self._model.n_iter_)))
-        except OSError as error:
-            self.problem = error
+        except OSError:
             self._wait_from(start)
 
     def take(self, epoch: int) -> None:
         """Save the model of the given epoch."""
         start = time.monotonic()
         self._model.save(self._path)
-        self.epoch, self.problem = epoch, None
+        self.epoch = epoch
         self._wait_from(start)
 
     def _wait_from(self, start: float) -> None:

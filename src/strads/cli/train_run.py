@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import typer
 from rich.console import Console
@@ -20,25 +20,13 @@ from strads.cli.failure import INTERRUPTED, RunFailedError, describe
 from strads.cli.interrupts import Interrupts
 from strads.cli.narrow import NARROW
 from strads.cli.run_directory import MODEL, RunDirectory
-from strads.cli.snapshots import Savable, Snapshots
+from strads.cli.snapshots import Snapshots
 from strads.cli.terminal import OutputGoneError, last_words, print_summary, standard_output
 from strads.cli.train_options import Common
 from strads.cluster import Runtime
 from strads.progress import EpochProgress, Shown, format_figure, format_rate, samples_per_second
 
 Record = dict[str, Any]
-
-
-class Estimator(Savable, Protocol):
-    """What a run requires of its model."""
-
-    max_iter: int  # largest number of iterations
-    history_: list[Record]  # one record per iteration
-    shown: ClassVar[Shown]  # what the progress display shows of a record
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether the model has been trained, at least in part."""
-        ...
 
 
 @dataclass(kw_only=True)
@@ -59,7 +47,7 @@ class TrainRun(ABC):
     # Whether an interrupt takes effect only after the current iteration, as it would leave no valid model before.
     ends_iterations: ClassVar[bool] = True
 
-    model: Estimator = field(init=False)
+    model: Any = field(init=False)  # the estimator to train, an `IterativeEstimator`
     _directory: RunDirectory = field(init=False)
     _snapshots: Snapshots = field(init=False)
     _unmeasured: str | None = field(init=False, default=None)

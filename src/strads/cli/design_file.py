@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from strads.cli.design_text import LONGEST_LABEL, Columns, line_of_libsvm, line_of_record, read_delimited, read_libsvm
+from strads.cli.design_text import LONGEST_LABEL, line_of_libsvm, line_of_record, read_delimited, read_libsvm
 from strads.cli.matrix_market import read_matrix_market
 from strads.cli.samples_options import DesignOptions, column_names
 from strads.dds.csv_dialect import is_number
@@ -145,8 +145,9 @@ def read_samples(path: Path, options: DesignOptions, like: Features | None = Non
         has_names = like is not None and not isinstance(like.names, range)  # else columns count by their place
         wanted = [str(name) for name in like.names] if like is not None and has_names else None
         drop, categorical = map(column_names, (options.drop, options.categorical))
-        columns = Columns(options.target, labelled, drop, categorical, wanted)
-        X, y, names, note = read_delimited(path, columns)
+        X, y, names, note = read_delimited(
+            path, target=options.target, labelled=labelled, drop=drop, categorical=categorical, features=wanted
+        )
         samples = Samples(
             X, y, Features(names), "delimited text", lambda row: f"{path}:{line_of_record(path, row)}", note
         )

@@ -114,38 +114,29 @@ def _refuse_libsvm_line(path: Path) -> None:
                 raise InputError(f"{where}: column {head} is too large: {_LAST_COLUMN:,} is the last possible column")
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of delimited text are read.
-
-    Parameters
-    ----------
-    target : str or None
-        The column to predict: numbers or strings.
-    labelled : bool
-        Whether there must be one.
-    drop : sequence of str
-        Columns to leave out.
-    categorical : sequence of str
-        Columns of categories.
-    features : sequence of str, optional
-        Names of the features, such as "age" or "color=red"; by default those of all other columns.
-    """
-
-    target: str | None = None
-    labelled: bool = True
-    drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    features: Sequence[str] | None = None
-
-
-def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list[str], str]:
+def read_delimited(
+    path: Path,
+    *,
+    target: str | None = None,
+    labelled: bool = True,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+) -> tuple[Any, NDArray[Any], list[str], str]:
     """Read columns of numbers and categories under a header.
 
     Parameters
     ----------
     path : Path
         File separated by commas, semicolons, tabs or bars; compressed or not.
+    target : str or None
+        The column to predict: numbers or strings.
+    labelled : bool
+        Whether there must be one.
+    drop, categorical : sequence of str
+        Columns to leave out, and those of categories.
+    features : sequence of str, optional
+        Names of the features, such as "age" or "color=red"; by default those of all other columns.
 
     Returns
     -------
@@ -162,59 +153,61 @@ def read_delimited(path: Path, wanted: Columns) -> tuple[Any, NDArray[Any], list
         If there is no such column, or a line is malformed; names file and line.
     """
     text = _DelimitedText.begin(path)
-    header, where, target = text.header, text.where, wanted.target
-    if target is None and wanted.labelled:
+    header, where = text.header, text.where
+    if target is None and labelled:
         raise InputError(f"{where}: name the column to predict with --target: {_some(header)}")
-    given = {"--target": [] if target is None else [target], "--drop": wanted.drop, "--categorical": wanted.categorical}
+    given = {"--target": [] if target is None else [target], "--drop": drop, "--categorical": categorical}
     for name, option in [(name, option) for option, names in given.items() for name in names]:
         if name not in header:
             raise InputError(f"{where}: there is no column {name!r} for {option}: {_some(header)}")
-    if target in wanted.categorical:
+    if target in categorical:
         raise InputError(f"{where}: {target!r} is to be predicted, and cannot be --categorical as well")
-    if "" in header and wanted.features is None:  # pandas writes the numbers of rows like this
+    if "" in header and features is None:  # pandas writes the numbers of rows like this
         raise InputError(f"{where}: column {header.index('') + 1} has no name: give it one, or remove the column")
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InputError(f"{where}: two columns are called {twice!r}")
-    features = _features_wanted(wanted, header, where)
-    if features is None:
-        columns = [name for name in header if name not in (target, *wanted.drop)]
-        categorical = list(wanted.categorical)
+    chosen = None if features is None else _found(features, header, where)
+    if chosen is None:
+        columns = [name for name in header if name not in (target, *drop)]
     else:
-        columns = list(dict.fromkeys(column for column, _ in features))
-        categorical = list(dict.fromkeys(column for column, category in features if category is not None))
+        columns = list(dict.fromkeys(column for column, _ in chosen))
+        categorical = list(dict.fromkeys(column for column, category in chosen if category is not None))
     if not columns:
         raise InputError(f"{where}: there is no column but {target!r}: nothing to predict it from")
     numeric = [name for name in columns if name not in categorical]
-    labels = categorical if target is None else [*categorical, target]
+    labels = [*categorical] if target is None else [*categorical, target]
     table = text.parse(numeric, labels, target)
-    for name in labels:
-        lengths = pc.utf8_length(table.column(name)).to_numpy()
-        if lengths.max(initial=0) > LONGEST_LABEL:
-            row = int(lengths.argmax())
-            where = f"{path}:{line_of_record(path, row)}"
-            raise InputError(f"{where}: {name!r} has {lengths[row]:,} characters, too many for a label")
-        row = pc.index(pc.match_substring(table.column(name), "\0"), True).as_py()
-        if row >= 0:  # NumPy drops it at the end of a text
-            where = f"{path}:{line_of_record(path, row)}"
-            raise InputError(f"{where}: {name!r} has a NUL character, which labels cannot have")
-    if features is None:
-        features = features_of(table, columns, categorical)
-        _refuse_ambiguous_names(features, header, where)
-    X, note = matrix_of(table, features)
+    _refuse_labels(path, table, labels)
+    if chosen is None:
+        chosen = features_of(table, columns, categorical)
+        _refuse_ambiguous_names(chosen, header, where)
+    X, note = matrix_of(table, chosen)
     y = np.empty(0, "U1")
     if target is not None:
         y = np.asarray(table.column(target).to_numpy(zero_copy_only=False)).astype(str)
     entries = X.data if scipy.sparse.issparse(X) else X
     if not np.isfinite(entries).all() or (y == "").any():
         text.refuse_line(numeric, target)
-    return X, y, [name_of(feature) for feature in features], note and f"{path}: {note}"
+    return X, y, [name_of(feature) for feature in chosen], note and f"{path}: {note}"
 
 
-def _features_wanted(wanted: Columns, header: list[str], where: str) -> list[Feature] | None:
-    if wanted.features is None:
-        return None
-    found = [(name, feature_of(name, header)) for name in wanted.features]
+def _refuse_labels(path: Path, table: pa.Table, names: Sequence[str]) -> None:
+    """Raise InputError for texts in these columns that are too long, or that NumPy would cut."""
+    for name in names:
+        lengths = pc.utf8_length(table.column(name)).to_numpy()
+        if lengths.max(initial=0) > LONGEST_LABEL:
+            row = int(lengths.argmax())
+            where = f"{path}:{line_of_record(path, row)}"
+            raise InputError(f"{where}: {name!r} has {lengths[row]:,} characters, too many for a label")
+        row = pc.index(pc.match_substring(table.column(name), "\0"), True).as_py()
+        if row >= 0:
+            where = f"{path}:{line_of_record(path, row)}"
+            raise InputError(f"{where}: {name!r} has a NUL character, which labels cannot have")
+
+
+def _found(names: Sequence[str], header: list[str], where: str) -> list[Feature]:
+    found = [(name, feature_of(name, header)) for name in names]
     lost = next((name for name, feature in found if feature is None), None)
     if lost is not None:
         raise InputError(f"{where}: there is no column {lost!r}, which the training data have")

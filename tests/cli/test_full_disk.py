@@ -64,7 +64,7 @@ def test_metrics_end_with_a_whole_line_and_go_on_when_there_is_room(tmp_path):
         assert (tmp_path / "metrics.jsonl").read_text() == '{"iteration": 1}\n'
         run.append(history[2])
         run._metrics = file
-        run.add_missing(history)
+        run.complete(history)
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == history
 

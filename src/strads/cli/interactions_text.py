@@ -63,15 +63,15 @@ def read_columns(columns: TextColumns) -> dict[str, Any]:
     found: dict[str, list[Any]] = {role: [] for role in columns.places}
     line = 1
     for _, block in part_blocks(Part(columns.name), _BLOCK_BYTES):
-        for role, values in _read_block(_without_header(block, line, columns), line, columns).items():
+        records = _without_header(block, line, columns)
+        for role, values in (_read_with_arrow(records, columns) or _read_lines(records, line, columns)).items():
             found[role].append(values)
         line += block.count(b"\n")
     texts = columns.texts
-    return {role: _joined_texts(parts) if role in texts else np.concatenate(parts) for role, parts in found.items()}
-
-
-def _joined_texts(parts: list[pa.DictionaryArray]) -> pa.DictionaryArray:
-    return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+    return {
+        role: pa.chunked_array(parts).unify_dictionaries().combine_chunks() if role in texts else np.concatenate(parts)
+        for role, parts in found.items()
+    }
 
 
 def _without_header(block: bytes, line: int, columns: TextColumns) -> bytes:
@@ -82,11 +82,6 @@ def _without_header(block: bytes, line: int, columns: TextColumns) -> bytes:
     lines = block.split(b"\n", number + 1)
     lines[number] = b""
     return b"\n".join(lines)
-
-
-def _read_block(block: bytes, line: int, columns: TextColumns) -> dict[str, Any]:
-    found = _read_with_arrow(block, columns)
-    return _read_lines(block, line, columns) if found is None else found
 
 
 def _read_with_arrow(block: bytes, columns: TextColumns) -> dict[str, Any] | None:

@@ -224,7 +224,7 @@ class LinearRun(SamplesRun):
             record = last | {"iteration": len(self._steps) + 1, "seconds": seconds, "samples": samples}
             record |= {self.strength: float(getattr(model, self.strength)), "iterations": int(np.max(model.n_iter_))}
             self._steps.append(record | self.measured(model))
-            if self._is_better(self._steps[-1]):
+            if self._steps[-1] is max(self._steps, key=self._merit):  # without test data, the latest always is
                 best[:] = [copy.copy(model)]
             on_record(self._steps[-1])
 
@@ -233,10 +233,6 @@ class LinearRun(SamplesRun):
         finally:
             if best:
                 self.model.__dict__.update(best[0].__dict__)
-
-    def _is_better(self, record: Record) -> bool:
-        """Whether a step is better than all previous ones; without test data, the latest always is."""
-        return record is max(self._steps, key=self._merit)
 
     def kept_record(self, history: list[Record]) -> Mapping[str, Any]:
         """The record of the step whose model is kept."""

@@ -71,7 +71,7 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._earlier = _TEXTS if (self.path / RUN).exists() else self._texts
-            self._write_record()
+            self.write(RUN, self._text())
             with open(self.path / RUN, "ab") as file:
                 file.write(_ROOM)
             if not continues:
@@ -97,7 +97,7 @@ class RunDirectory:
         if self._metrics is None:
             self._remove_earlier()
         assert self._metrics is not None
-        line = (_json(record) + "\n").encode()
+        line = (json.dumps(_plain(record), ensure_ascii=False) + "\n").encode()
         try:
             while line:
                 line = line[self._metrics.write(line) :]
@@ -115,16 +115,11 @@ class RunDirectory:
         for record in history[self._written :]:
             self.append(record)
 
-    def add_missing(self, history: list[dict[str, Any]]) -> None:
-        """Append what a full disk has kept out."""
-        if self._is_full:
-            self.complete(history)
-
     def finish(self, status: str, result: Mapping[str, Any]) -> None:
         """Record how the run ended ("finished", "interrupted" or "failed"), and its results."""
         self._record |= {"status": status, "ended": _now(), **result}
         try:
-            self._write_record()
+            self.write(RUN, self._text())
         except OSError:  # a full disk: into the room that the file has
             text = self._text().encode()
             with open(self.path / RUN, "r+b") as file:
@@ -144,9 +139,6 @@ class RunDirectory:
             self._metrics.close()
             self._metrics = None
 
-    def _write_record(self) -> None:
-        self.write(RUN, self._text())
-
     def _text(self) -> str:
         return json.dumps(_plain(self._record), indent=2, ensure_ascii=False) + "\n"
 
@@ -161,10 +153,6 @@ def _earlier_run(path: Path) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _json(value: Any) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:

@@ -61,10 +61,6 @@ class TrainRun(ABC):
     def read(self) -> None:
         """Read the data and hold some out; invalid data and parameters are rejected before anything is written."""
 
-    def make_model(self) -> Any:
-        """Return the estimator to train."""
-        return getattr(models, self.estimator)(**self.model_parameters())
-
     def model_parameters(self) -> Record:
         """Parameters that the estimator is made with."""
         return self.recorded_parameters()
@@ -143,7 +139,7 @@ class TrainRun(ABC):
             console.print(f"reading {self.data}", soft_wrap=True, markup=False)
             try:
                 self.read()
-                self.model = self.make_model()
+                self.model = getattr(models, self.estimator)(**self.model_parameters())
                 self._announce(console, runtime)
                 self.prepare(console)
             except KeyboardInterrupt:
@@ -168,8 +164,7 @@ class TrainRun(ABC):
     def _train(self, console: Console, signals: Interrupts) -> None:
         def on_record(record: Record) -> None:
             with signals.shielded():  # leaves no partially written file
-                if record["iteration"] >= 1:
-                    self._directory.append(record)
+                self._directory.append(record)
                 if self.saves_while_training and not _is_repeating():
                     self._snapshots.take_if_due()
             progress.update(record)
@@ -181,14 +176,14 @@ class TrainRun(ABC):
         ends_iterations = self.ends_iterations or current_session() is not None
         deferred = signals.deferred() if ends_iterations else nullcontext()
         try:
-            with self._progress(console) as progress, deferred:
+            with EpochProgress(self.planned, self.shown, console=console) as progress, deferred:
                 self.fit(on_record)
             with signals.shielded():
                 self._save()
             self._measure_if_possible(signals)
             with signals.shielded():
                 note = {} if self._unmeasured is None else {"not_measured": self._unmeasured}
-                self._directory.add_missing(self.history)
+                self._directory.complete(self.history)
                 self._directory.finish("finished", self._result() | note)
         except Exception as error:
             if signals.received is not None:  # nodes that are being terminated fail
@@ -196,9 +191,6 @@ class TrainRun(ABC):
             raise self._failure(error) from error
         finally:
             signals.on_first = lambda signal: None
-
-    def _progress(self, console: Console) -> EpochProgress:
-        return EpochProgress(self.planned, self.shown, console=console)
 
     def _failure(self, error: Exception) -> RunFailedError:
         reason, snapshot = describe(error), self._snapshots.epoch

@@ -83,8 +83,7 @@ def read_interactions(path: Path, form: FileFormat, *, scored: bool | None, time
     if _is_parquet(name):
         if form.delimiter is not None:
             raise InputError(f"{name}: is a Parquet file, it has no delimiter: leave --delimiter out")
-        chosen = _choose(f"{name}: ", _parquet_columns(name), wanted, scored, timed)
-        return FileContent(_read_parquet(name, chosen), chosen, lambda row: f"{name}: row {row}")
+        return _read_parquet(name, wanted, scored, timed)
     _check_kind(path)
     first = _first_line(name, form.delimiter)
     is_header = first.is_header(form.named) if form.header is None else form.header
@@ -100,9 +99,6 @@ def read_interactions(path: Path, form: FileFormat, *, scored: bool | None, time
     dated = first.has_text(places.get("timestamp"), is_header)
     columns = TextColumns(name, dialect, places, len(first.fields), first.line, is_header, dated)
     return FileContent(_of_text(columns), chosen, lambda row: f"{name}:{columns.line_of(row)}")
-
-
-# -- text --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -286,23 +282,14 @@ def _check_kind(path: Path) -> None:
         )
 
 
-# -- Parquet -----------------------------------------------------------------------------------------------
-
-
 def _is_parquet(name: str) -> bool:
     with open(name, "rb") as file:
         return file.read(4) == b"PAR1"
 
 
-def _parquet_columns(name: str) -> list[str]:
+def _read_parquet(name: str, wanted: Mapping[str, str], scored: bool | None, timed: bool) -> FileContent:
     try:
-        return list(pyarrow.parquet.read_schema(name).names)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{name}: cannot be read as Parquet: {error}") from error
-
-
-def _read_parquet(name: str, chosen: Mapping[str, str]) -> Interactions:
-    try:
+        chosen = _choose(f"{name}: ", list(pyarrow.parquet.read_schema(name).names), wanted, scored, timed)
         table = pyarrow.parquet.read_table(name, columns=list(chosen.values()))
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name}: cannot be read as Parquet: {error}") from error
@@ -313,7 +300,8 @@ def _read_parquet(name: str, chosen: Mapping[str, str]) -> Interactions:
     except (InputError, ArgumentError) as error:
         raise InputError(f"{name}: {error}") from error
     numbers = {role: _parquet_numbers(name, role, table, chosen) for role in ("score", "timestamp") if role in chosen}
-    return Interactions(users, items, numbers.get("score"), numbers.get("timestamp"))
+    interactions = Interactions(users, items, numbers.get("score"), numbers.get("timestamp"))
+    return FileContent(interactions, chosen, lambda row: f"{name}: row {row}")
 
 
 def _parquet_numbers(name: str, role: str, table: pa.Table, chosen: Mapping[str, str]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from strads.cli.documents_file import Documents, WordOptions, read_documents
 from strads.cli.run_directory import TOPICS
 from strads.cli.train_options import data_option, model_option, positive, share
 from strads.cli.train_run import Record, TrainRun
-from strads.errors import ArgumentError, InputError
+from strads.errors import InputError
 from strads.models import Corpus, LatentDirichletAllocation
 from strads.models.kernels.lda_tables import MAX_TOPICS
 
@@ -24,7 +24,7 @@ _LARGEST = 3  # topics that are shown when training ends
 class LdaParameters:
     """Parameters of the estimator."""
 
-    n_components: Annotated[int, model_option("--topics", min=1, help="How many to find.")] = 100
+    n_components: Annotated[int, model_option("--topics", min=1, max=MAX_TOPICS, help="How many to find.")] = 100
     max_iter: Annotated[int, model_option("--iterations", min=1, help="Each draws the topic of every token once.")] = (
         100
     )
@@ -79,14 +79,8 @@ class LdaRun(TrainRun):
 
     def read(self) -> None:
         """Read the documents, and set some aside."""
-        topics = self.parameters.n_components
-        if topics > MAX_TOPICS:
-            raise ArgumentError(f"--topics {topics}: at most {MAX_TOPICS} topics are possible")
         self._documents = read_documents(self.data, self.vocab, self.words)
-        try:
-            self._rest, self._held_out = _hold_out(self._documents.corpus, self.holdout, self.common.seed)
-        except InputError as error:
-            raise InputError(f"{self.data}: {error}") from error
+        self._rest, self._held_out = _hold_out(self.data, self._documents.corpus, self.holdout, self.common.seed)
 
     def fit(self, on_record: Callable[[Record], object]) -> None:
         """Train on the documents that were not held out."""
@@ -172,14 +166,14 @@ def _priors(model: LatentDirichletAllocation) -> dict[str, float]:
     return {"alpha": float(model.doc_topic_prior_.sum()), "beta": float(model.topic_word_prior_[0])}
 
 
-def _hold_out(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus | None]:
+def _hold_out(path: Path, corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus | None]:
     """Documents for training and held-out documents; None for a share of 0."""
     if share == 0:
         return corpus, None
     if len(corpus) < 2:
-        raise InputError("a single document leaves none to hold out: give more documents, or --holdout 0")
+        raise InputError(f"{path}: a single document leaves none to hold out: give more documents, or --holdout 0")
     rest, held_out = corpus.held_out(share, seed)
     for part, name in ((rest, "documents to train on"), (held_out, "held-out documents")):
         if part.n_tokens == 0:
-            raise InputError(f"the {name} are empty: give more documents, another --seed, or --holdout 0")
+            raise InputError(f"{path}: the {name} are empty: give more documents, another --seed, or --holdout 0")
     return rest, held_out

@@ -30,4 +30,5 @@ def test_a_command_has_the_name_and_the_help_of_what_it_stands_for(name: str) ->
     stub = _deferred()[name]
     command = stub.loaded()
     assert (command.name, command.help) == (stub.name, stub.help)
-    assert getattr(command.callback.__wrapped__, "command", command.name) == command.name
+    if name.startswith("train "):  # runs record the name of their class
+        assert stub.source[1].lower() == f"{stub.name}run"

@@ -46,7 +46,6 @@ class BprRun(InteractionsRun):
         float | None, data_option(help="Lowest score that counts as a like; by default any above 0.")
     ] = None
 
-    command: ClassVar[str] = "bpr"  # its name after `strads train`
     estimator: ClassVar[str] = "BayesianPersonalizedRanking"  # its class in `strads.models`
     noun: ClassVar[str] = "likes"  # what the interactions are called
 

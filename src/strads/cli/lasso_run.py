@@ -31,7 +31,6 @@ class LassoRun(LinearRun):
     # The strength of the penalty, if it is not set by `alpha_ratio` or `path`.
     alpha: Annotated[float | None, model_option(callback=positive, help="The penalty's strength itself.")] = None
 
-    command: ClassVar[str] = "lasso"  # its name after `strads train`
     strength: ClassVar[str] = "alpha"  # the estimator's parameter for the strength of the penalty
     score: ClassVar[str] = "r2"  # of held-out samples, by which the best step of a path is chosen
 

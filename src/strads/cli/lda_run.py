@@ -67,7 +67,6 @@ class LdaRun(TrainRun):
         float, data_option(callback=share, help="Share of the documents to hold out, chosen at random, and test on.")
     ] = 0.1
 
-    command: ClassVar[str] = "lda"  # its name after `strads train`
     estimator: ClassVar[str] = "LatentDirichletAllocation"  # its class in `strads.models`
     texts: ClassVar[tuple[str, ...]] = (TOPICS,)
 

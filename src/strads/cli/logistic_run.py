@@ -37,7 +37,6 @@ class LogisticRun(LinearRun):
         bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
     ] = False
 
-    command: ClassVar[str] = "logistic"  # its name after `strads train`
     estimator: ClassVar[str] = "LogisticRegression"  # its class in `strads.models`
     strength: ClassVar[str] = "C"  # the estimator's parameter for the strength of the penalty
     score: ClassVar[str] = "auc"  # of held-out samples, by which the best step of a path is chosen

@@ -50,7 +50,6 @@ class MfRun(InteractionsRun):
     data: Annotated[Path, data_option(help="Ratings: CSV, TSV or other delimited text (gzip too), or Parquet.")]
     parameters: MfParameters  # options that are parameters of the estimator
 
-    command: ClassVar[str] = "mf"  # its name after `strads train`
     estimator: ClassVar[str] = "MatrixFactorization"  # its class in `strads.models`
     noun: ClassVar[str] = "ratings"  # what the interactions are called
 

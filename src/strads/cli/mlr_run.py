@@ -55,7 +55,6 @@ class MlrRun(SamplesRun):
 
     _weights: NDArray[np.float64] | None = field(init=False, default=None)
 
-    command: ClassVar[str] = "mlr"  # its name after `strads train`
     estimator: ClassVar[str] = "MultinomialLogisticRegression"  # its class in `strads.models`
 
     def recorded_parameters(self) -> Record:

@@ -40,7 +40,6 @@ class TrainRun(ABC):
     parameters: Any  # options that are parameters of the estimator, by its names for them
     common: Common  # the output directory, and where it runs
 
-    command: ClassVar[str]  # its name after `strads train`
     estimator: ClassVar[str]  # its class in `strads.models`
     texts: ClassVar[tuple[str, ...]] = ()  # names of additional files that are saved with the model
     saves_while_training: ClassVar[bool] = True  # whether the model can be saved between iterations
@@ -303,7 +302,7 @@ class TrainRun(ABC):
             del common[name]
         arguments = {"data": self.data, **self.arguments(), **common}
         return {
-            "command": f"train {self.command}",
+            "command": f"train {type(self).__name__.removesuffix('Run').lower()}",
             "model": type(self.model).__name__,
             "arguments": arguments | self.recorded_parameters(),
             "seed": self.common.seed,

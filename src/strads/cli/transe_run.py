@@ -60,7 +60,6 @@ class TransERun(TrainRun):
     entities: Annotated[Path | None, data_option(help="Names of entity ids (entity2id.txt).")] = None
     relations: Annotated[Path | None, data_option(help="Names of relation ids (relation2id.txt).")] = None
 
-    command: ClassVar[str] = "transe"  # its name after `strads train`
     estimator: ClassVar[str] = "TransE"  # its class in `strads.models`
 
     model: TransE = field(init=False)  # the estimator

@@ -67,7 +67,6 @@ class Word2VecRun(TrainRun):
         run_option(help="Write the vectors to this file, too, in the format of word2vec (binary if it ends in .bin)."),
     ] = None
 
-    command: ClassVar[str] = "word2vec"  # its name after `strads train`
     estimator: ClassVar[str] = "Word2Vec"  # its class in `strads.models`
 
     model: Word2Vec = field(init=False)  # the estimator

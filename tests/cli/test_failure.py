@@ -34,11 +34,6 @@ def test_the_node_is_named_and_the_traceback_is_for_debugging(capsys, error, cod
     assert long.count("raised on node 1 (") == 1
 
 
-def test_a_silent_process_says_nothing(capsys):
-    assert report(strads.InputError("score nan"), debug=False, silent=True) != 0
-    assert capsys.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -11,7 +11,7 @@ import typer
 import strads
 from strads.cli import train
 from strads.cli.deferred import add_deferred
-from strads.cli.failure import plain_warnings, report
+from strads.cli.failure import FAILED, plain_warnings, report
 from strads.cli.narrow import fit_help
 from strads.errors import StradsError
 from strads.launchers import is_first, is_launched
@@ -69,7 +69,7 @@ def run(arguments: Sequence[str]) -> int:
         if _COMPLETE not in os.environ and is_launched():
             importlib.import_module("strads._public").cluster.current()
     except StradsError as error:
-        return report(error, debug=debug, silent=not is_first())
+        return report(error, debug=debug) if is_first() else FAILED  # the first process reports the same
     try:
         command = typer.main.get_command(app)
         fit_help(command)

@@ -25,13 +25,8 @@ _NOT_THE_INPUT = (RunFailedError, NodeFailure, NodeError, ProgramStopped)
 _RAISED_ON = re.compile(r"raised on (node \d+ \([^)]*\))")
 
 
-def report(error: BaseException, *, debug: bool, silent: bool = False) -> int:
-    """Print the error and return the exit code: 2 for wrong input or options, 1 for anything else.
-
-    A process is silent if another process of the same job reports the same error.
-    """
-    if silent:
-        return FAILED
+def report(error: BaseException, *, debug: bool) -> int:
+    """Print the error and return the exit code: 2 for wrong input or options, 1 for anything else."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         _print("strads: interrupted")
         return INTERRUPTED

@@ -1,5 +1,6 @@
 """Sparse matrices as users give them: refused if their indices do not fit, before compiled code follows them."""
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from strads.errors import InputError
 def refuse_corrupt(matrix: Any) -> None:
     """Raise an error for a SciPy sparse matrix whose indices do not lie within its shape; reads them once.
 
-    SciPy checks them only on request, and its own conversions read and write out of bounds if they are wrong. Formats
-    other than CSR, CSC and COO have no indices that could be.
+    SciPy checks them only on request, and its own conversions read and write out of bounds if they are wrong; except
+    those of DOK, which check each one.
 
     Raises
     ------
@@ -27,9 +28,15 @@ def refuse_corrupt(matrix: Any) -> None:
         for axis, (indices, size) in enumerate(zip(matrix.coords, matrix.shape, strict=True)):
             _check_length(what, f"coords[{axis}]", indices, len(matrix.data))
             _check_range(what, f"coords[{axis}]", indices, size)
-    if matrix.format not in ("csr", "csc") or matrix.ndim != 2:
+    elif matrix.format == "dia":
+        _check_length(what, "offsets", matrix.offsets, len(matrix.data))
+    elif matrix.format == "lil":
+        _check_lists(what, matrix)
+    if matrix.format not in ("csr", "csc", "bsr") or matrix.ndim != 2:
         return
-    major, minor = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
+    major, minor = matrix.shape if matrix.format != "csc" else matrix.shape[::-1]
+    if matrix.format == "bsr":  # of positions of blocks
+        major, minor = major // matrix.blocksize[0], minor // matrix.blocksize[1]
     indptr, indices = matrix.indptr, matrix.indices
     _check_length(what, "indptr", indptr, major + 1)
     if indptr[0] != 0:
@@ -49,7 +56,16 @@ def refuse_corrupt(matrix: Any) -> None:
     _check_range(what, "indices", indices[:stored], minor)
 
 
-def _check_length(what: str, name: str, array: NDArray[Any], length: int) -> None:
+def _check_lists(what: str, matrix: Any) -> None:
+    """Check the lists of columns and of values that LIL has for each row."""
+    for name in ("rows", "data"):
+        _check_length(what, name, getattr(matrix, name), matrix.shape[0])
+    for row, (columns, values) in enumerate(zip(matrix.rows, matrix.data, strict=True)):
+        _check_length(what, f"rows[{row}]", columns, len(values))
+        _check_range(what, f"rows[{row}]", np.array(columns, np.int64), matrix.shape[1])
+
+
+def _check_length(what: str, name: str, array: Sized, length: int) -> None:
     if len(array) != length:
         raise InputError(f"{what}: {name} has {len(array)} entries, not {length}: build the matrix again")
 

@@ -145,6 +145,39 @@ PROGRAMS = {
 }
 
 
+X, SIGNS = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+TRIPLES = [("a", "near", "b"), ("b", "near", "c"), ("a", "far", "c")]
+
+
+def _classify(model):
+    """Fit to the same two classes under other labels, and wait until a snapshot has them."""
+    return lambda value: _settled(model.fit(X, np.where(SIGNS, value, value + 1.0))).classes_.tolist()
+
+
+def _embed(names):
+    def run(value):
+        triples, labels = names(value)
+        return _settled(models.TransE(2, max_iter=2).fit(triples, **labels)).entities_.tolist()
+
+    return run
+
+
+def _settled(model):
+    if (session := current_session()) is not None:
+        session._writer.wait(10.0)
+    return model
+
+
+PROGRAMS |= {
+    "labels of a path of ℓ1": _classify(models.LogisticRegression()),
+    "labels of a softmax": _classify(models.LogisticRegression(penalty="l2")),
+    "labels of classes": _classify(models.MultinomialLogisticRegression()),
+    "labels of support vectors": _classify(models.LinearSVC()),
+    "names of entities": _embed(lambda value: ([(f"{head}{value}", *rest) for head, *rest in TRIPLES], {})),
+    "names of relations": _embed(lambda value: ([(head, f"{how}{value}", tail) for head, how, tail in TRIPLES], {})),
+    "number of entities": _embed(lambda value: (np.array([[0, 0, 1], [1, 0, 2]]), {"entities": 3 + int(value)})),
+}
+
 ON_NODES = [(2, name) for name in ("attribute", "shards", "data", "table", *WRITES)]
 
 

@@ -136,7 +136,7 @@ class LinearSVC(LinearClassifier):
         with OneVsRest(begin, problems, float(self.tol), variables) as run:
             evaluations = len(problems) * (int(self.max_iter) + 1)
             seconds = time.perf_counter() - start
-            data = data_digest(X, codes, [strength for _, strength in strengths])
+            data = data_digest(X, codes, self.classes_, [strength for _, strength in strengths])
             stopped = self._train(run, on_iteration, seconds=seconds, max_epochs=evaluations, data=data)
             self._warn_of_rounding(problems, run.learnt()[0], X.dtype)
         if not stopped and not self._verdict["converged"]:

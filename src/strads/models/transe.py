@@ -178,7 +178,7 @@ class TransE(IterativeEstimator):
         size = len(ends), len(kinds), int(self.n_components)
         start = initial_vectors(*size, float(self.margin), seed)
         with TranslationSolver(triples, start, shares, self._settings(seed), self._threads) as solver:
-            self._train(solver, on_iteration, data=data_digest(triples))
+            self._train(solver, on_iteration, data=data_digest(triples, ends.names, kinds.names))
         return self
 
     def _check_parameters(self) -> None:

@@ -35,7 +35,7 @@ def fit_softmax(
     Parameters
     ----------
     model
-        Has `fit_intercept`, `tol`, `max_iter`, and `coef_` when it has been trained.
+        Has `classes_`, `fit_intercept`, `tol`, `max_iter`, and `coef_` when it has been trained.
     X : array in C order or CSR matrix of shape (n_samples, n_features)
     codes, weights : arrays of shape (n_samples,)
         The class of each sample, from 0, of which each occurs, and the factor of its loss.
@@ -64,7 +64,7 @@ def fit_softmax(
         problem = RidgeProblem(blocks, ridge, bool(settings.fit_intercept), shift, begin)
         tol = float(settings.tol)
         with ClassSweeps(problem, l1, tol) if l1 else PreconditionedLbfgs(problem, tol) as solver:
-            data = data_digest(X, codes, weights)
+            data = data_digest(X, codes, weights, settings.classes_)
             stopped = model._train(solver, on_iteration, seconds=time.perf_counter() - start, data=data)
     warn_of_rounding(model, problem.rounding(settings.coef_), X.dtype)
     if not (model._verdict["is_converged"] or stopped):

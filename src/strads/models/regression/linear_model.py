@@ -95,7 +95,8 @@ class PenalizedLinearModel(LinearEstimator):
             descent = solver.start(problem, float(self.tol) * problem.null_objective, *begin)
         with _Fit(self, X, regression, descent) as run:
             seconds += time.perf_counter() - start
-            stopped = self._train(run, on_iteration, seconds=seconds, data=data_digest(X, regression.datafit))
+            data = data_digest(X, regression.datafit, getattr(self, "classes_", None))
+            stopped = self._train(run, on_iteration, seconds=seconds, data=data)
         warn_of_rounding(self, self._verdict["rounding"], regression.design.dtype)
         if not stopped and not self._verdict["converged"]:
             warn(

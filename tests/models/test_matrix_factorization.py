@@ -354,6 +354,21 @@ def test_recommend_without_remembered_ratings():
     assert len(model.recommend(0, 3, exclude_rated=False)[0]) == 3
 
 
+@pytest.mark.parametrize("solver", ["sgd", "ccd"])
+def test_recommend_excludes_ratings_that_early_stopping_holds_out(solver):
+    model = small(solver=solver, early_stopping=True, max_iter=2).fit(PAIRS[:3000], SCORES[:3000])
+    known = model.known_likes().matrix().toarray()
+    assert known.sum() == len(np.unique(PAIRS[:3000], axis=0))
+    for user in range(20):
+        rated = PAIRS[:3000][PAIRS[:3000, 0] == user, 1]
+        assert not set(rated) & set(model.recommend(user, 10_000)[0])
+
+
+def test_recommend_offers_ratings_given_as_validation():
+    model = small(max_iter=2).fit(PAIRS[:3000], SCORES[:3000], validation=(PAIRS[3000:4000], SCORES[3000:4000]))
+    assert model.known_likes().matrix().sum() == len(np.unique(PAIRS[:3000], axis=0))
+
+
 # -- parameters and files ----------------------------------------------------------------------------------
 
 

@@ -203,10 +203,11 @@ class MatrixFactorization(FactorPredictor):
         origin = self._origin(init)
         start = time.perf_counter()
         indexes = IdIndexes.of(origin)
-        ratings, held = self._split(as_ratings(X, y), validation, indexes)
+        ratings, held, rated = self._split(as_ratings(X, y), validation, indexes)
         data = ratings.to_numpy()
         seed = self._call_seed(origin)
         tables = self._start(data, indexes, origin)
+        self._rated = rated
         with self._make_solver(ratings, held, tables, seed) as solver:
             seconds = time.perf_counter() - start
             digest = data_digest(data, held, indexes.saved(), start=tables.arrays)
@@ -289,21 +290,26 @@ class MatrixFactorization(FactorPredictor):
         check_choice(self, "learning_rate_schedule", _SCHEDULES)
         check_share(self, "validation_fraction")
 
-    def _split(self, given: Interactions, validation: Any, indexes: IdIndexes) -> tuple[dvector, dvector | None]:
-        """Return ratings and held-out ratings in terms of rows; the indexes get the ids of both."""
+    def _split(
+        self, given: Interactions, validation: Any, indexes: IdIndexes
+    ) -> tuple[dvector, dvector | None, KnownLikes | None]:
+        """Return ratings and held-out ratings in terms of rows, and what is remembered of all that are given.
+
+        The indexes get the ids of both. Those held out of the given ones are remembered as well: a user has rated them.
+        """
         if isinstance(validation, tuple) and len(validation) != 2:
             raise ArgumentError(f"validation is a tuple of {len(validation)}: give (pairs, scores)")
         held = None
         if validation is not None:
             held = as_ratings(*validation) if isinstance(validation, tuple) else as_ratings(validation)
         ratings = as_records(given, *indexes.add(given))
-        if held is not None:
-            return ratings, as_records(held, *indexes.add(held))
-        if not self.early_stopping:
-            return ratings, None
+        others = None if held is None else as_records(held, *indexes.add(held))
         data = ratings.to_numpy()
+        rated = self._remembered(data, indexes.shape)
+        if others is not None or not self.early_stopping:
+            return ratings, others, rated
         is_held = held_out(len(data), self.validation_fraction, recorded_seed(self.random_state), "ratings")
-        return dvector(data[~is_held], copy=False), dvector(data[is_held], copy=False)
+        return dvector(data[~is_held], copy=False), dvector(data[is_held], copy=False), rated
 
     def _first(self, data: NDArray[Any]) -> tuple[float, InitialFactors]:
         """Return what the first ratings determine permanently: μ, and the initial factors."""
@@ -327,7 +333,6 @@ class MatrixFactorization(FactorPredictor):
         self._user_ids, self._item_ids = indexes.users, indexes.items
         self._scale = ScoreScale.of(data["score"], None if origin is None else origin._scale)
         self.n_features_in_ = 2
-        self._rated = self._remembered(data, (len(tables.users), len(tables.items)))
         self._begin_call(origin)
         return tables
 

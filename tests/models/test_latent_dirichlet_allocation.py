@@ -115,6 +115,7 @@ def test_frames_in_a_pipeline(planted):
     labels = counts[:, :100].sum(1) > counts[:, 100:].sum(1)
     steps = make_pipeline(planted_model(max_iter=5), StandardScaler()).set_output(transform="pandas")
     assert steps.fit_transform(frame, labels).shape == (300, 5)
+    assert steps[0].feature_names_in_.tolist() == frame.columns.tolist()
 
 
 @pytest.mark.parametrize("generator", [None, np.random.RandomState])

@@ -218,7 +218,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ) -> NDArray[np.float32]:
         """Fit to documents, and return what `transform` returns of them."""
         corpus = as_corpus(X, vocabulary)
-        return self.fit(corpus, init=init, on_iteration=on_iteration).transform(corpus)
+        self.fit(corpus, init=init, on_iteration=on_iteration)
+        self._know_names(X)
+        return self.transform(corpus)
 
     def _training_on(
         self, corpus: Corpus, priors: Priors, workers: int | None, seed: int, earlier: EarlierCounts | None = None

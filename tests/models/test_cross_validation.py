@@ -93,6 +93,11 @@ def test_what_a_user_can_do_wrong():
     spoiled[3, 2] = np.nan
     with pytest.raises(InputError, match="row 3, column 2"):
         LassoCV().fit(spoiled, Y)
+    for none in ([], [[0.1, 1.0]], True):
+        with pytest.raises(ArgumentError, match="alphas has the shape"):
+            ElasticNetCV(l1_ratio=0, alphas=none).fit(X, Y)
+        with pytest.raises(ArgumentError, match="Cs has the shape"):
+            LogisticRegressionCV(penalty="l2", Cs=none).fit(X, LABELS)
     with pytest.raises(ArgumentError, match="alphas"):
         LassoCV(alphas=[1.0, -1.0]).fit(X, Y)
     with pytest.raises(ArgumentError, match="Cs: "):

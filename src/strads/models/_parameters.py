@@ -51,11 +51,14 @@ def check_positive(estimator: Any, *names: str, or_zero: bool = False, most: flo
 
 
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Return an argument as an array of numbers."""
+    """Return an argument as an array of numbers, of shape (n,), with n at least 1."""
     try:
-        return np.asarray(values, np.float64)
+        found = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"{name}: {error}: give numbers") from error
+    if found.ndim != 1 or not len(found):
+        raise ArgumentError(f"{name} has the shape {found.shape}: give one number or more in one dimension")
+    return found
 
 
 def check_share(estimator: Any, name: str, or_one: bool = False) -> None:

@@ -222,8 +222,6 @@ class _Grid:
             check_whole_number(f"n_{name}s", self.count)
             return
         values = as_numbers(f"{name}s", self.values)
-        if values.ndim != 1 or not len(values):
-            raise ArgumentError(f"{name}s has the shape {values.shape}: give one number or more in one dimension")
         bad = ~(np.isfinite(values) & (values > 0.0))
         if bad.any():
             raise ArgumentError(f"{name}s has {values[np.argmax(bad)]:g}: give positive numbers")

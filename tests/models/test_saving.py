@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from strads.cli.run_directory import RunDirectory
@@ -21,6 +22,7 @@ from strads.models import (
     MatrixFactorization,
     MultinomialLogisticRegression,
     MultiTaskLasso,
+    Word2Vec,
 )
 from strads.models.array_files import read_npy, read_npz
 from strads.models.model_files import load_model, replacing, save_model
@@ -121,6 +123,29 @@ def test_what_a_model_does_not_declare_is_refused(tmp_path, name, values, proble
     with pytest.raises(InputError, match="is incomplete or damaged") as caught:
         LatentDirichletAllocation.load(path)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "model", [LatentDirichletAllocation(2, max_iter=1), Word2Vec(4, min_count=1, epochs=1)], ids=repr
+)
+def test_words_nested_deeper_than_pythons_stack_are_refused(tmp_path, model):
+    path = tmp_path / "model.npz"
+    model.fit(["a cat", "a dog"]).save(path)
+    rewrite(path, vocabulary=np.frombuffer(b"[" * 100_000, np.uint8))
+    with pytest.raises(InputError, match="is incomplete or damaged"):
+        type(model).load(path)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
+@pytest.mark.parametrize("number", [np.float32, np.float64, np.int64, np.int8, int])
+def test_parameters_may_hold_numbers_of_any_type(tmp_path, kind, number):
+    path = tmp_path / "model.npz"
+    model = LatentDirichletAllocation(2, max_iter=1, doc_topic_prior=kind([number(1), number(2)])).fit(COUNTS)
+    model.save(path)
+    found = LatentDirichletAllocation.load(path)
+    assert found.doc_topic_prior == [1, 2]
+    assert found.digest() == model.digest()
+    found.partial_fit(COUNTS)
 
 
 def test_parameters_of_a_file_are_checked_as_fit_checks_them(tmp_path):

@@ -460,7 +460,7 @@ class IterativeEstimator(BaseEstimator, ABC):
             model._restore(parameters, arrays)
             if "feature_names_in" in arrays:
                 model.feature_names_in_ = arrays["feature_names_in"].astype(object)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise InputError(f"{os.fspath(path)}: the model file is incomplete or damaged ({error})") from error
         model._is_fitted = True
         return model

@@ -98,7 +98,9 @@ def _plain(value: Any) -> Any:
         return {"class": type(value).__name__, "fields": plain({f.name: getattr(value, f.name) for f in fields(value)})}
     if isinstance(value, np.random.RandomState):
         return None
-    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+    if hasattr(value, "__array__"):  # NumPy's numbers, arrays, columns of data frames
+        value = np.asarray(value).tolist()
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def restored(parameters: Mapping[str, Any], classes: Sequence[type]) -> dict[str, Any]:

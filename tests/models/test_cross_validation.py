@@ -1,9 +1,13 @@
 """LassoCV, ElasticNetCV, LogisticRegressionCV: what scikit-learn chooses, from all that it accepts."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn.linear_model as peers
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
@@ -84,6 +88,20 @@ def test_the_estimator_that_chooses_saves_what_it_has_chosen(chooser, tmp_path):
     chooser.fit(X, y.astype(float)).save(tmp_path / "model.npz")
     model = type(chooser.best_estimator_).load(tmp_path / "model.npz")
     np.testing.assert_array_equal(model.coef_, chooser.coef_)
+
+
+@pytest.mark.parametrize(
+    "chooser", [LassoCV(alphas=5, cv=3), *(LogisticRegressionCV(Cs=3, cv=3, refit=refit) for refit in (True, False))]
+)
+def test_names_of_features(chooser, tmp_path):
+    frame = pd.DataFrame(X, columns=[f"feature {number}" for number in range(X.shape[1])])
+    chooser = clone(chooser).fit(frame, Y > 3)
+    chooser.save(tmp_path / "model.npz")
+    for model in (chooser, chooser.best_estimator_, type(chooser.best_estimator_).load(tmp_path / "model.npz")):
+        assert model.feature_names_in_.tolist() == frame.columns.tolist()
+    with warnings.catch_warnings(action="error"):
+        chooser.predict(frame)
+    assert not hasattr(chooser.fit(X, Y > 3).best_estimator_, "feature_names_in_")
 
 
 def test_what_a_user_can_do_wrong():

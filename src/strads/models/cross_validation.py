@@ -451,6 +451,8 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         mean.coef_ = np.mean([dense(model.coef_) for model in models], axis=0)
         mean.intercept_ = np.mean([model.intercept_ for model in models], axis=0)
         mean.dual_gap_, mean.history_ = np.inf, []
+        if hasattr(self, "feature_names_in_"):  # which the folds, as arrays, did not have
+            mean.feature_names_in_ = self.feature_names_in_
         return mean
 
     def _publish(self, search: Search, place: int, step: int) -> None:

@@ -6,7 +6,8 @@ import scipy.sparse
 
 import strads
 from strads.errors import ArgumentError, InputError
-from strads.models.ranking.likes import Likes, as_likes
+from strads.models.factorization.item_log import ItemLog
+from strads.models.ranking.likes import KnownLikes, Likes, as_likes
 
 USERS, ITEMS = np.array([2, 0, 2, 2, 0]), np.array([3, 1, 0, 3, 2])  # (2, 3) twice
 
@@ -75,3 +76,11 @@ def test_selected_among_and_without():
 def test_what_is_refused(given, error, message):
     with pytest.raises(error, match=message):
         as_likes(given)
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_likes_of_nobody(later):
+    log = ItemLog()
+    log.append(*(np.zeros(later, np.int32) for _ in range(2)))
+    known = KnownLikes(of((USERS, ITEMS)), log)
+    assert lists(known.select(np.zeros(0, np.int64), 4)) == []

@@ -124,7 +124,7 @@ class KnownLikes:
         if early.any():
             likes = self.first.select(users[early])
             found.append((np.repeat(np.flatnonzero(early), likes.of_users), likes.items))
-        if len(self.later):
+        if len(self.later) and len(users):
             items = [self.later.of_user(int(user)) for user in users]
             found.append((np.repeat(np.arange(len(users)), [len(each) for each in items]), np.concatenate(items)))
         rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))

@@ -95,3 +95,10 @@ def test_bad_values(verbose):
     for model in (Lasso(verbose=verbose), LassoCV(verbose=verbose)):
         with pytest.raises(strads.ArgumentError, match="verbose="):
             model.fit(X, Y)
+
+
+def test_bad_values_leave_an_earlier_fit():
+    model = Lasso(0.1).fit(np.eye(4), np.arange(4))
+    with pytest.raises(strads.ArgumentError, match="verbose="):
+        model.set_params(verbose=-1).fit(np.eye(4), np.arange(4))
+    assert len(model.predict(np.eye(4))) == 4

@@ -212,6 +212,7 @@ class IterativeEstimator(BaseEstimator, ABC):
     def _check_parameters(self) -> Any:
         """Raise ArgumentError for parameters that cannot be used; `fit` does so, and `load`."""
         check_n_jobs(self.n_jobs)
+        check_verbose(self)
         if hasattr(self, "random_state"):
             check_seed(self)
 
@@ -268,7 +269,6 @@ class IterativeEstimator(BaseEstimator, ABC):
         NodeFailure
             If a node is lost; with it what was learnt, so the estimator is not fitted.
         """
-        check_verbose(self)
         if on_iteration is not None and not callable(on_iteration):
             raise ArgumentError(f"on_iteration={on_iteration!r:.60}: give a function of one argument, the record")
         self.history_, self._iterations = [], 0

@@ -6,6 +6,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,12 @@ def test_parameters_may_hold_numbers_of_any_type(tmp_path, kind, number):
     assert found.doc_topic_prior == [1, 2]
     assert found.digest() == model.digest()
     found.partial_fit(COUNTS)
+
+
+def test_a_parameter_may_be_a_fraction(tmp_path):
+    path = tmp_path / "model.npz"
+    Lasso(Fraction(1, 4)).fit(np.eye(4), [0, 1, 0, 1]).save(path)
+    assert Lasso.load(path).alpha == 0.25
 
 
 def test_parameters_of_a_file_are_checked_as_fit_checks_them(tmp_path):

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any
 
@@ -100,7 +101,9 @@ def _plain(value: Any) -> Any:
         return None
     if hasattr(value, "__array__"):  # NumPy's numbers, arrays, columns of data frames
         value = np.asarray(value).tolist()
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return float(value) if isinstance(value, Fraction) else value
 
 
 def restored(parameters: Mapping[str, Any], classes: Sequence[type]) -> dict[str, Any]:

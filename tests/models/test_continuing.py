@@ -1,6 +1,7 @@
 """Models that go on learning: batch by batch, from another model, with new users, items, documents and words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def digests(name: str, path: Any = None, **parameters: Any) -> list[str]:
 def test_the_same_batches_give_the_same_bits(name, tmp_path):
     expected = digests(name, n_jobs=1)
     assert len(set(expected)) == len(LOG) - 1  # the empty batch changes nothing
-    assert digests(name, n_jobs=2) == expected
+    assert digests(name, n_jobs=2, verbose=True) == expected
     assert digests(name, tmp_path / "model.npz", n_jobs=3) == expected
     with strads.init(nodes=3):
         assert digests(name, tmp_path / "model.npz") == expected
@@ -151,6 +152,30 @@ def test_a_batch_that_is_refused_changes_nothing(name, bad, message):
     assert (model.digest(), len(model.history_)) == (before, records)
     again = MODELS[name]().partial_fit(*batch_for(name, 1, 30)).partial_fit(*batch_for(name, 2))
     assert model.partial_fit(*batch_for(name, 2)).digest() == again.digest()
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_an_interrupt_comes_before_a_batch_or_after_it(name, is_taken, monkeypatch):
+    first, second = batch_for(name, 1, 30), batch_for(name, 2)
+    model, expected = (MODELS[name]().partial_fit(*first) for _ in range(2))
+    if is_taken:
+        expected.partial_fit(*second)
+    changing = type(model)._changing
+
+    @contextmanager
+    def interrupted(self: Any) -> Iterator[None]:
+        if not is_taken:
+            raise KeyboardInterrupt
+        with changing(self):
+            yield
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(model), "_changing", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(*second)
+    monkeypatch.undo()
+    assert model.digest() == expected.digest()
+    assert model.partial_fit(*first).digest() == expected.partial_fit(*first).digest()
 
 
 def test_word_numbers_far_beyond_the_known_ones_are_refused():

@@ -63,7 +63,7 @@ class ContinuedEstimator(IterativeEstimator, ABC):
         return init
 
     def _call_seed(self, origin: Self | None) -> int:
-        """Return the seed of a call: `random_state`, or, for onethat continues, a number unrelated to earlier ones."""
+        """Return the seed of a call: `random_state`, or, for one that continues, a number unrelated to earlier ones."""
         seed = recorded_seed(self.random_state)
         if origin is None:
             return seed
@@ -116,11 +116,13 @@ class ContinuedEstimator(IterativeEstimator, ABC):
         """Return a SHA-256 of everything that determines what the model predicts and how it continues to learn.
 
         Models that are equal bit by bit have equal digests, on any number of threads and nodes, so that replicas which
-        are fed the same batches can be compared. The history and `n_jobs` are not part of it.
+        are fed the same batches can be compared. The history, `n_jobs` and `verbose` are not part of it.
         """
         self._check_fitted()
         found, arrays = self._saved()
-        parameters = plain({name: value for name, value in self.get_params().items() if name != "n_jobs"})
+        parameters = plain(
+            {name: value for name, value in self.get_params().items() if name not in self._without_effect}
+        )
         header = [type(self).__name__, self._iterations, parameters, found]
         total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
         for name, array in sorted(arrays.items()):

@@ -234,18 +234,19 @@ class BayesianPersonalizedRanking(Recommender):
                 seed=self._call_seed(origin),
             )
             self._check_finite(batch.figures, batch.factors.users, batch.factors.items, batch.factors.biases)
+            with self._changing():
+                online.take(batch)
+                earlier = len(likes.later)  # a Ctrl-C that is raised later leaves the batch in the model
+                indexes.append(numbered)
+                self._user_ids, self._item_ids = indexes.users, indexes.items
+                self._likes, self._start_seed = likes, seed
+                self._publish(online.factors)
+                self._online, self.n_features_in_ = online, batch.n_items
+                self._begin_call(origin)
+                self._add_record(time.perf_counter() - begin, len(users), **means(batch.figures, len(users)))
         except BaseException:
             likes.later.shorten(earlier)
             raise
-        with self._changing():
-            online.take(batch)
-            indexes.append(numbered)
-            self._user_ids, self._item_ids = indexes.users, indexes.items
-            self._likes, self._start_seed = likes, seed
-            self._publish(online.factors)
-            self._online, self.n_features_in_ = online, batch.n_items
-            self._begin_call(origin)
-            self._add_record(time.perf_counter() - begin, len(users), **means(batch.figures, len(users)))
         return self
 
     def _check_parameters(self) -> None:

@@ -6,7 +6,7 @@ symbol determines it, others must agree, and numbers of rows are limited by it.
 
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,27 +19,13 @@ Lengths = dict[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """An array of finite numbers, or of strings.
+    """An array of finite numbers, or of strings."""
 
-    Attributes
-    ----------
-    dtypes
-        The possible ones, such as "f4 f8"; a letter alone stands for all of its kind.
-    shape
-        The symbol of each axis.
-    least
-        Smallest value.
-    below
-        Symbol of a length: the values are positions, from 0.
-    optional
-        Whether it may be missing.
-    """
-
-    dtypes: str
-    shape: tuple[str, ...]
-    least: float = -math.inf
-    below: str | None = None
-    optional: bool = False
+    dtypes: str  # possible ones, such as "f4 f8"; a letter alone stands for all of its kind
+    shape: tuple[str, ...]  # the symbol of each axis
+    least: float = -math.inf  # smallest value
+    below: str | None = None  # symbol of a length: the values are positions, from 0
+    optional: bool = False  # whether it may be missing
 
     def check(self, values: NDArray[Any], lengths: Lengths) -> None:
         """Raise ValueError for an array that is something else; learn the lengths that it determines."""
@@ -60,21 +46,11 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Offsets:
-    """Rising positions, from 0 to the length `of`, that cut arrays into rows.
+    """Rising positions, from 0 to the length `of`, that cut arrays into rows."""
 
-    Attributes
-    ----------
-    of
-        Symbol of the length of these arrays.
-    rows
-        Symbol of the number of rows; None: any.
-    optional
-        Whether they may be missing.
-    """
-
-    of: str
-    rows: str | None = None
-    optional: bool = False
+    of: str  # symbol of the length of these arrays
+    rows: str | None = None  # symbol of the number of rows; None: any
+    optional: bool = False  # whether they may be missing
 
     def check(self, values: NDArray[Any], lengths: Lengths) -> None:
         """Raise ValueError for anything else."""
@@ -88,25 +64,13 @@ class Offsets:
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A number.
+    """A number."""
 
-    Attributes
-    ----------
-    whole
-        Whether it is an integer; it then also is the length of that symbol, if a table has it.
-    least, most
-        Its limits; those of an integer are 64 bits at most.
-    finite
-        Whether infinity and NaN are excluded.
-    optional
-        Whether it may be missing.
-    """
-
-    whole: bool = False
+    whole: bool = False  # an integer; it then also is the length of that symbol, if a table has it
     least: float = -math.inf
-    most: float = math.inf
-    finite: bool = True
-    optional: bool = False
+    most: float = math.inf  # of an integer, 64 bits at most
+    finite: bool = True  # whether infinity and NaN are excluded
+    optional: bool = False  # whether it may be missing
 
     def check(self, value: Any) -> None:
         """Raise ValueError for anything else."""
@@ -135,20 +99,19 @@ def check_contents(declared: Contents, parameters: Mapping[str, Any], arrays: Ma
     """
     lengths: Lengths = {}
     for name, each in declared.items():
-        if name not in (parameters if isinstance(each, Number) else arrays) and each.optional:
-            continue
-        if isinstance(each, Number):
-            _named(name, lambda each=each, name=name: each.check(parameters[name]))  # type: ignore[misc]
+        found: Mapping[str, Any] = parameters if isinstance(each, Number) else arrays
+        if name not in found:
+            if each.optional:
+                continue
+            raise ValueError(f"{name} is missing")
+        try:
+            if not isinstance(each, Number):
+                each.check(found[name], lengths)
+                continue
+            each.check(found[name])
             if each.whole:
-                lengths[name] = parameters[name]
-        else:
-            _named(name, lambda each=each, name=name: each.check(arrays[name], lengths))  # type: ignore[misc]
-
-
-def _named(name: str, check: Callable[[], None]) -> None:
-    try:
-        check()
-    except KeyError as error:
-        raise ValueError(f"{name} is missing" if error.args == (name,) else f"{name} refers to {error}") from error
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
+                lengths[name] = found[name]
+        except KeyError as error:
+            raise ValueError(f"{name} refers to {error}") from error
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error

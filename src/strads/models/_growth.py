@@ -11,13 +11,7 @@ _FREE_ROWS, _ROWS_A_SAMPLE = 1_000_000, 100
 
 
 class GrowingArray:
-    """An array with room for more rows at its end.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, …)
-        The first rows, whose memory is used until it is too small.
-    """
+    """An array with room for more rows at its end; the memory of the first ones is used until it is too small."""
 
     def __init__(self, rows: NDArray[Any]):
         self._memory = rows
@@ -51,20 +45,10 @@ class GrowingArray:
 
 
 def check_growth(what: str, known: int, wanted: int, samples: int) -> None:
-    """Reject ids that would make a table grow out of proportion.
+    """Reject ids that would make the table of `what` grow out of proportion, from `known` to `wanted` rows.
 
-    It may grow by its own size, by a million rows, and by 100 rows for each sample, all of these added up.
-
-    The bound depends on the data alone, not on the memory here, so that replicas agree.
-
-    Parameters
-    ----------
-    what : str
-        "user", "item" or "word", for the message.
-    known, wanted : int
-        Numbers of rows, now and then.
-    samples : int
-        Number of samples in the batch.
+    It may grow by its own size, by a million rows, and by 100 rows for each sample, all of these added up. The bound
+    depends on the data alone, not on the memory here, so that replicas agree.
     """
     most = 2 * known + _FREE_ROWS + _ROWS_A_SAMPLE * samples
     if wanted > most:

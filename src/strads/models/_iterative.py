@@ -35,27 +35,13 @@ _NAMES = {"feature_names_in": Table(dtypes="U", shape=("features",), optional=Tr
 
 @dataclass(frozen=True)
 class Epoch:
-    """What a solver reports of one epoch.
+    """What a solver reports of one epoch."""
 
-    Attributes
-    ----------
-    samples
-        Samples processed so far, in all epochs.
-    objective
-        The objective, if it is known without further work; training ends with an error when it is not finite.
-    figures
-        Further entries of the epoch's record.
-    nodes
-        Statistics of each node, if there are any.
-    is_last
-        Whether the solver has converged.
-    """
-
-    samples: int
-    objective: float | None = None
-    figures: Mapping[str, float] = field(default_factory=dict)
-    nodes: Sequence[NodeStatistics] = ()
-    is_last: bool = False
+    samples: int  # processed so far, in all epochs
+    objective: float | None = None  # if known without further work; training fails when it is not finite
+    figures: Mapping[str, float] = field(default_factory=dict)  # further entries of the record
+    nodes: Sequence[NodeStatistics] = ()  # statistics of each, if there are any
+    is_last: bool = False  # whether the solver has converged
 
 
 class Solver(ABC):
@@ -113,24 +99,13 @@ class EngineSolver(Solver):
 
 
 class _Training:
-    """What changes while an estimator learns: saved and restored by checkpoints.
-
-    Attributes
-    ----------
-    solver
-        Its attributes are saved, or those that its class names in `checkpointed`.
-    patience
-        Early stopping, or None.
-    best
-        The best model so far, if that is not the last one.
-    is_closed
-        Whether training has ended.
-    """
+    """What changes while an estimator learns: saved and restored by checkpoints."""
 
     def __init__(self, solver: Solver, patience: Patience | None):
-        self.solver, self.patience = solver, patience
-        self.best: list[Any] = []
-        self.is_closed = False
+        self.solver = solver  # its attributes are saved, or those that its class names in `checkpointed`
+        self.patience = patience  # of early stopping
+        self.best: list[Any] = []  # the best model so far, if that is not the last one
+        self.is_closed = False  # whether training has ended
 
     def checkpoint_state(self, save: Save) -> Tree:
         """Return the state."""
@@ -244,25 +219,9 @@ class IterativeEstimator(BaseEstimator, ABC):
         """Run epochs until `max_iter`, convergence, early stopping, a callback that returns True, or Ctrl-C; publish.
 
         Ctrl-C, and errors of the callback, take effect when the model is published. With the parameter
-        `early_stopping` (and `tol`, `n_iter_no_change`) the model is that of the best epoch.
-
-        Parameters
-        ----------
-        solver : Solver
-            The caller closes it.
-        on_iteration
-            Called with each record.
-        seconds
-            Time of training before the first epoch.
-        max_epochs
-            Largest number of epochs, if that is not `max_iter`.
-        data
-            `data_digest` of what it learns from; checkpoints compare it.
-
-        Returns
-        -------
-        bool
-            Whether the callback ended training.
+        `early_stopping` (and `tol`, `n_iter_no_change`) the model is that of the best epoch. The caller closes the
+        solver. `seconds` were spent before the first epoch; `max_epochs` replaces `max_iter`; checkpoints compare
+        `data`. Returns whether the callback ended training.
 
         Raises
         ------

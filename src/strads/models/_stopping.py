@@ -18,19 +18,11 @@ def wants_to_stop(answer: object) -> bool:
 
 
 class Stopping:
-    """A context that defers Ctrl-C to `look`, and exceptions raised there to the end, when the model is consistent.
-
-    Attributes
-    ----------
-    is_wanted
-        Whether training is to stop.
-    error
-        What is raised at the end, or None: KeyboardInterrupt, or an exception of the callback.
-    """
+    """A context that defers Ctrl-C to `look`, and exceptions raised there to the end, when the model is consistent."""
 
     def __init__(self) -> None:
-        self.is_wanted = False
-        self.error: BaseException | None = None
+        self.is_wanted = False  # whether training is to stop
+        self.error: BaseException | None = None  # raised at the end: KeyboardInterrupt, or an exception of the callback
         self._calm = ExitStack()
 
     def __enter__(self) -> Self:

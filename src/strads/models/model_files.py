@@ -26,16 +26,8 @@ def save_model(
 ) -> None:
     """Write a model file; an existing file is replaced only when the new one is complete.
 
-    Parameters
-    ----------
-    path
-        Where to write.
-    kind
-        Class of the model; `load_model` rejects files of other classes.
-    parameters
-        Everything that is not an array; must be representable in JSON.
-    arrays
-        The arrays by name, none of dtype object.
+    `load_model` rejects files of another `kind` of model. The parameters must be representable in JSON, and no array
+    may be of dtype object.
     """
     header = json.dumps({"format": _VERSION, "kind": kind, "parameters": dict(parameters)})
     with replacing(Path(path)) as file:
@@ -46,14 +38,8 @@ def save_model(
 def replacing(target: Path, encoding: str | None = None) -> Iterator[IO[Any]]:
     """Open a file that replaces `target` when the context ends, and is removed if it fails.
 
-    Its permissions are those of new files under the umask. What it holds is on the disk before it gets its name.
-
-    Parameters
-    ----------
-    target
-        The file to replace.
-    encoding
-        Encoding of a text file; by default the file is binary.
+    Its permissions are those of new files under the umask. What it holds is on the disk before it gets its name. It is
+    binary unless an encoding is given.
     """
     # In the target's own folder, so that the final rename stays on one file system; with an unpredictable name.
     temporary = target.with_name(f".{target.name}-{secrets.token_hex(8)}")

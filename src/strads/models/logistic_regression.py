@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, log_softmax, softmax
 
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import OnIteration
@@ -24,14 +23,14 @@ from strads.models.regression.inputs import (
     as_two_classes,
     count_classes,
 )
-from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
+from strads.models.regression.linear_classifier import LARGEST, ProbabilisticClassifier
 from strads.models.regression.linear_estimator import dense
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.solver import LinearSolver
 
 
 @dataclass(eq=False, repr=False)
-class LogisticRegression(LinearClassifier, PenalizedLinearModel):
+class LogisticRegression(ProbabilisticClassifier, PenalizedLinearModel):
     """Logistic regression, by default with a sparse solution.
 
     Minimizes C Σ_i s_i log(1 + exp(−y_i (x_iᵀw + b))) + l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖², with y_i = 1 for the
@@ -105,16 +104,6 @@ class LogisticRegression(LinearClassifier, PenalizedLinearModel):
     _without_effect = (*PenalizedLinearModel._without_effect, "random_state")
 
     shown: ClassVar = PenalizedLinearModel.shown  # rather than that of `LinearClassifier`
-
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return the probability of each class, of shape (n_samples, n_classes)."""
-        z = self.decision_function(X)
-        return np.stack([expit(-z), expit(z)], axis=1) if z.ndim == 1 else np.asarray(softmax(z, axis=1))
-
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
-        """Return the logarithm of the probability of each class, of shape (n_samples, n_classes)."""
-        z = self.decision_function(X)
-        return np.stack([log_expit(-z), log_expit(z)], axis=1) if z.ndim == 1 else np.asarray(log_softmax(z, axis=1))
 
     @property
     def is_smooth(self) -> bool:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
 
 from strads.errors import ArgumentError
 from strads.models._iterative import OnIteration
@@ -14,13 +13,13 @@ from strads.models._parameters import check_positive, check_whole_numbers
 from strads.models.multinomial.fitting import fit_softmax
 from strads.models.multinomial.problem import Minimum
 from strads.models.regression.inputs import as_class_factors, as_classes, as_rows, as_sample_weights
-from strads.models.regression.linear_classifier import LARGEST, LinearClassifier
+from strads.models.regression.linear_classifier import LARGEST, ProbabilisticClassifier
 
 _NEVER = -40.0  # as the others' scores sum to 0, the largest is 0 or more, and such a class has a probability of 0
 
 
 @dataclass(eq=False, repr=False)
-class MultinomialLogisticRegression(LinearClassifier):
+class MultinomialLogisticRegression(ProbabilisticClassifier):
     """Logistic regression of two or more classes: P(k | x) = exp(x·w_k + b_k) / Σ_l exp(x·w_l + b_l).
 
     Minimizes C Σ_i s_i (−log P(y_i | x_i)) + penalty: the objective of scikit-learn's `LogisticRegression`. The
@@ -132,24 +131,3 @@ class MultinomialLogisticRegression(LinearClassifier):
         check_positive(self, "C", most=LARGEST)
         check_positive(self, "tol", or_zero=True)
         check_whole_numbers(self, "max_iter")
-
-    def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return X Wᵀ + b, of shape (n_samples, n_classes).
-
-        Of two classes: the second's minus the first's, of shape (n_samples,).
-
-        Raises
-        ------
-        InputError
-            If the number of columns of X differs from that in `fit`, or X has non-finite entries.
-        """
-        z = self._predictors(X)
-        return np.asarray(z[:, 1] - z[:, 0]) if z.shape[1] == 2 else z
-
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return the probability of each class, of shape (n_samples, n_classes)."""
-        return np.asarray(softmax(self._predictors(X), axis=1))
-
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
-        """Return the logarithm of the probability of each class, of shape (n_samples, n_classes)."""
-        return np.asarray(log_softmax(self._predictors(X), axis=1))

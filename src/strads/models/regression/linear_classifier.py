@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import SparseCoefMixin
 
@@ -39,6 +40,8 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearEstimator):
             If the number of columns of X differs from that in `fit`, or X has non-finite entries.
         """
         scores = self._predictors(X)
+        if scores.shape[1] == 2:
+            return np.asarray(scores[:, 1] - scores[:, 0])
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -58,3 +61,17 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearEstimator):
         count = len(self.classes_)
         if count < 2 or len(self.coef_) != (self._rows_of_two if count == 2 else count):
             raise ValueError(f"coefficients of shape {self.coef_.shape} of {count} classes")
+
+
+class ProbabilisticClassifier(LinearClassifier):
+    """A linear classifier whose decisions are log-odds, or logarithms of probabilities up to a constant."""
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the probability of each class, of shape (n_samples, n_classes)."""
+        z = self.decision_function(X)
+        return np.stack([expit(-z), expit(z)], axis=1) if z.ndim == 1 else np.asarray(softmax(z, axis=1))
+
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """Return the logarithm of the probability of each class, of shape (n_samples, n_classes)."""
+        z = self.decision_function(X)
+        return np.stack([log_expit(-z), log_expit(z)], axis=1) if z.ndim == 1 else np.asarray(log_softmax(z, axis=1))

@@ -29,6 +29,8 @@ from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.path import alpha_max, lasso_path, logistic_path
 from strads.progress import Shown, showing
 
+Grids = list[tuple[dict[str, Any], Array]]  # combinations of other parameters, each with the strengths to try
+
 
 class Fold(NamedTuple):
     """Some of the samples: X of shape (samples, features), y and the weights of shape (samples,)."""
@@ -36,23 +38,6 @@ class Fold(NamedTuple):
     X: Any
     y: NDArray[Any]
     weights: Array
-
-
-class Search(NamedTuple):
-    """What was tried.
-
-    Attributes
-    ----------
-    grids
-        For each combination of other parameters, those and the strengths of the penalty.
-    scores : float64 array of shape (combinations, strengths, folds)
-    learnt : object array of shape (combinations, folds)
-        What `_scores` returned of each fold.
-    """
-
-    grids: list[tuple[dict[str, Any], Array]]
-    scores: Array
-    learnt: NDArray[Any]
 
 
 class CrossValidated(BaseEstimator):
@@ -75,7 +60,7 @@ class CrossValidated(BaseEstimator):
         """Check y, and return it as an array."""
 
     @abstractmethod
-    def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> list[tuple[dict[str, Any], Array]]:
+    def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> Grids:
         """Return, for each combination of other parameters, those and the strengths to try."""
 
     @abstractmethod
@@ -150,21 +135,24 @@ class CrossValidated(BaseEstimator):
         means = scores.mean(axis=2)  # all folds count alike, as in scikit-learn
         place, step = (int(each) for each in np.unravel_index(np.argmax(means), means.shape))
         options, values = grids[place]
-        search = Search(grids, scores, learnt)
-        best = self._final(self._chosen(options, float(values[step])), search, (given, y, sample_weight))
+        best = self._final(self._chosen(options, float(values[step])), (given, y, sample_weight), scores, learnt)
         for name in self._taken_over:
             setattr(self, name, getattr(best, name))
         self.best_estimator_ = best
-        self._publish(search, place, step)
+        self._publish(grids, scores, learnt, place, step)
         return self
 
-    def _final(self, chosen: PenalizedLinearModel, search: Search, data: tuple[Any, Any, Any]) -> PenalizedLinearModel:
+    def _final(self, chosen: Any, data: tuple[Any, ...], scores: Array, learnt: NDArray[Any]) -> Any:
         """Return the final estimator: the chosen one, fitted to all data."""
         return chosen.fit(*data)
 
     @abstractmethod
-    def _publish(self, search: Search, place: int, step: int) -> None:
-        """Set attributes from the search, and from the best combination and strength in it."""
+    def _publish(self, grids: Grids, scores: Array, learnt: NDArray[Any], place: int, step: int) -> None:
+        """Set attributes from the search, and from the best combination and strength in it.
+
+        The scores are of shape (combinations, strengths, folds); `learnt`, of shape (combinations, folds), is what
+        `_scores` returned with them.
+        """
 
     def _best(self) -> Any:
         check_is_fitted(self, "best_estimator_")
@@ -252,7 +240,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
     def _checked_targets(self, y: Any, samples: int) -> NDArray[Any]:
         return as_targets(y, samples)
 
-    def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> list[tuple[dict[str, Any], Array]]:
+    def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> Grids:
         if not self._ratios:
             raise ArgumentError("l1_ratio is empty: give one number or more")
         grids = []
@@ -280,10 +268,10 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return ElasticNet(value, **options)
 
-    def _publish(self, search: Search, place: int, step: int) -> None:
-        options, values = search.grids[place]
+    def _publish(self, grids: Grids, scores: Array, learnt: NDArray[Any], place: int, step: int) -> None:
+        options, values = grids[place]
         self.alpha_, self.l1_ratio_ = float(values[step]), float(options["l1_ratio"])
-        self.alphas_, self.mse_path_ = np.array([values for _, values in search.grids]), -search.scores
+        self.alphas_, self.mse_path_ = np.array([values for _, values in grids]), -scores
         if is_number(self.l1_ratio):
             self.mse_path_ = self.mse_path_[0]
         if is_number(self.l1_ratio) or not is_number(self.alphas):
@@ -404,7 +392,7 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
         self.classes_, places = as_classes(y, samples)
         return np.asarray(self.classes_[places])  # of the type that predictions have: a score compares the two
 
-    def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> list[tuple[dict[str, Any], Array]]:
+    def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> Grids:
         names = ("penalty", "class_weight", "fit_intercept", "standardize", "solver", "max_iter", "tol")
         options = {name: getattr(self, name) for name in names}
         ratios = [self.l1_ratio] if self.l1_ratios is None else list(self.l1_ratios)
@@ -437,10 +425,9 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
         return LogisticRegression(C=value, **options)
 
-    def _final(self, chosen: PenalizedLinearModel, search: Search, data: tuple[Any, Any, Any]) -> PenalizedLinearModel:
+    def _final(self, chosen: Any, data: tuple[Any, ...], scores: Array, learnt: NDArray[Any]) -> Any:
         if self.refit:
-            return super()._final(chosen, search, data)
-        scores, learnt = search.scores, search.learnt
+            return super()._final(chosen, data, scores, learnt)
         best = [divmod(int(np.argmax(scores[..., fold])), scores.shape[1]) for fold in range(scores.shape[2])]
         models = [learnt[place, fold][step] for fold, (place, step) in enumerate(best)]
         mean = copy.copy(models[0])
@@ -455,8 +442,7 @@ class LogisticRegressionCV(ClassifierMixin, CrossValidated):
             mean.feature_names_in_ = self.feature_names_in_
         return mean
 
-    def _publish(self, search: Search, place: int, step: int) -> None:
-        grids, scores, learnt = search
+    def _publish(self, grids: Grids, scores: Array, learnt: NDArray[Any], place: int, step: int) -> None:
         best: Any = self.best_estimator_
         self.C_, self.l1_ratio_ = float(best.C), float(best.l1_ratio)
         self.Cs_, self.scores_ = grids[0][1], np.moveaxis(scores, 2, 0)

@@ -160,7 +160,6 @@ class IterativeEstimator(BaseEstimator, ABC):
     _contents: ClassVar[Contents] = {}  # what a model file must hold of the entries of `_saved`
     _parameter_classes: ClassVar[tuple[type, ...]] = ()  # dataclasses that a parameter may be an instance of
     _early_stopping_figure: ClassVar[str]  # key of the record that `early_stopping` watches
-    _higher_is_better: ClassVar[bool] = False
 
     # Parameters that no epoch's result depends on.
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
@@ -299,11 +298,17 @@ class IterativeEstimator(BaseEstimator, ABC):
         begin = time.perf_counter()
         epoch = solver.run_epoch(number)
         seconds += time.perf_counter() - begin
-        record = self._record(number, seconds, epoch, solver)
-        if patience is not None:
-            value = record[self._early_stopping_figure]
-            if patience.see(-value if self._higher_is_better else value):
-                training.best = [solver.learnt().copy()]
+        record: IterationRecord = {"iteration": number, "seconds": seconds, "samples": epoch.samples}
+        if epoch.objective is not None:
+            if not math.isfinite(epoch.objective):
+                raise InputError(f"training diverged in epoch {number}: {self._advice_on_divergence()}")
+            record["objective"] = epoch.objective
+        record |= epoch.figures
+        record |= solver.evaluate(number)
+        if epoch.nodes:
+            record["nodes"] = [asdict(node) for node in epoch.nodes]
+        if patience is not None and patience.see(record[self._early_stopping_figure]):
+            training.best = [solver.learnt().copy()]
         return seconds, record, epoch.is_last or (patience is not None and patience.is_over)
 
     def _end(self, training: _Training, reason: tuple[object, ...]) -> None:
@@ -324,19 +329,6 @@ class IterativeEstimator(BaseEstimator, ABC):
             return None
         parameters = self.get_params(deep=False)
         return Patience(parameters["tol"], parameters["n_iter_no_change"])
-
-    def _record(self, number: int, seconds: float, epoch: Epoch, solver: Solver) -> IterationRecord:
-        """Add an epoch to the history."""
-        record: IterationRecord = {"iteration": number, "seconds": seconds, "samples": epoch.samples}
-        if epoch.objective is not None:
-            if not math.isfinite(epoch.objective):
-                raise InputError(f"training diverged in epoch {number}: {self._advice_on_divergence()}")
-            record["objective"] = epoch.objective
-        record |= epoch.figures
-        record |= solver.evaluate(number)
-        if epoch.nodes:
-            record["nodes"] = [asdict(node) for node in epoch.nodes]
-        return record
 
     def _advice_on_divergence(self) -> str:
         return "use a smaller learning_rate"

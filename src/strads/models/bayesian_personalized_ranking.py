@@ -98,7 +98,6 @@ class BayesianPersonalizedRanking(Recommender):
         return self.iterations
 
     _must_agree = ("factors",)
-    # What a progress display shows of each record.
     shown: ClassVar = Shown({"correct": "correct", "validation_auc": "held-out AUC"}, "likes")
 
     _contents: ClassVar = {

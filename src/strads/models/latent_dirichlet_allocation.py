@@ -126,7 +126,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     verbose: bool = False
 
     _must_agree = ("n_components", "doc_topic_prior", "topic_word_prior")
-    # What a progress display shows of each record.
     shown: ClassVar = Shown(
         {"objective": "log-likelihood/token", "s_error": "s-error"}, "tokens", "iteration", "drawing the first topics"
     )

@@ -141,7 +141,6 @@ class MatrixFactorization(FactorPredictor):
 
     _early_stopping_figure = "validation_rmse"
     _must_agree = ("n_components", "solver", "step", "biases")
-    # What a progress display shows of each record.
     shown: ClassVar = Shown({"rmse": "RMSE", "validation_rmse": "held-out"}, "ratings")
 
     _contents: ClassVar = {

@@ -73,7 +73,6 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
     warm_start: bool = False
     verbose: bool = False
 
-    # What a progress display shows of each record.
     shown: ClassVar = Shown(
         {"objective": "objective", "relative_gap": "duality gap", "active": "features"},
         "entries",

@@ -121,7 +121,6 @@ class TransE(IterativeEstimator):
     random_state: int | np.random.RandomState | None = 0
     verbose: bool = False
 
-    # What a progress display shows of each record.
     shown: ClassVar = Shown({"objective": "loss"}, "triples")
 
     _contents: ClassVar = {

@@ -130,7 +130,6 @@ class Word2Vec(ContinuedEstimator):
     verbose: bool = False
 
     _must_agree = ("vector_size", "sg")
-    # What a progress display shows of each record.
     shown: ClassVar = Shown({"objective": "loss"}, "words")
 
     _contents: ClassVar = {

@@ -18,7 +18,6 @@ LARGEST = 1e100  # C or a constant feature: squares of larger ones may overflow
 class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearEstimator):
     """A classifier with the attribute `classes_`, and a row of coefficients for each class; for two, by default one."""
 
-    # What a progress display shows of each record.
     shown: ClassVar = Shown(
         {"objective": "objective", "relative_gap": "duality gap", "relative_gradient": "gradient"},
         "samples",

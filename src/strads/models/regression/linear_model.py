@@ -34,7 +34,6 @@ class PenalizedLinearModel(LinearEstimator):
     """A linear model with an elastic-net penalty; subclasses define the loss and the meaning of `alpha` or `C`."""
 
     _parameter_classes = (WorkingSet, CoordinateDescent)
-    # What a progress display shows of each record.
     shown: ClassVar = Shown(
         {"objective": "objective", "relative_gap": "duality gap", "active": "nonzero"},
         "entries",

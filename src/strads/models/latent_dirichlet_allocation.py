@@ -188,12 +188,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         corpus = as_corpus(X, vocabulary)
         if origin is not None:
             documents = origin._further(corpus)
-            solver: GibbsSolver = self._further_solver(documents, origin, self.n_workers)
+            solver: GibbsSolver = self._further_solver(documents, origin)
             n_words, words = documents.n_words, origin._words_with(documents)
             self._forget()
         else:
             self._forget()
-            training = self._training_on(corpus, priors, self.n_workers, recorded_seed(self.random_state))
+            training = self._training_on(corpus, priors, recorded_seed(self.random_state))
             solver = GibbsSolver(training, self.learn_priors, self.evaluate_every, self.max_iter)
             n_words, words = corpus.n_words, corpus.vocabulary
         data = data_digest(corpus, start=origin and [origin._calls, origin._counts])
@@ -222,7 +222,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self.transform(corpus)
 
     def _training_on(
-        self, corpus: Corpus, priors: Priors, workers: int | None, seed: int, earlier: EarlierCounts | None = None
+        self, corpus: Corpus, priors: Priors, seed: int, earlier: EarlierCounts | None = None
     ) -> TopicTraining:
         with preparing():
             return TopicTraining(
@@ -230,7 +230,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 priors,
                 sampler=self.sampler,
                 start=self.start,
-                workers=workers,
+                workers=self.n_workers,
                 synchronizations=self.synchronizations,
                 seed=seed,
                 threads=self._threads,
@@ -265,7 +265,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return self
         model = self._without_topics(corpus, priors) if origin is None else origin
         documents = model._further(corpus)
-        with preparing(), self._further_solver(documents, model, self.n_workers) as solver:
+        with preparing(), self._further_solver(documents, model) as solver:
             for number in range(1, int(self.max_iter) + 1):
                 epoch = solver.run_epoch(number)
             learnt = solver.learnt()
@@ -306,13 +306,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return self.vocabulary_
         return [*self.vocabulary_, *documents.new]
 
-    def _further_solver(
-        self, documents: FurtherDocuments, model: "LatentDirichletAllocation", workers: int | None
-    ) -> FurtherSolver:
+    def _further_solver(self, documents: FurtherDocuments, model: "LatentDirichletAllocation") -> FurtherSolver:
         counts = model._counts
         earlier = EarlierCounts(documents.counts_before(counts), counts.totals, documents.n_words)
         seed = self._call_seed(model if model._calls else None)
-        training = self._training_on(documents.corpus, model._priors, workers, seed, earlier)
+        training = self._training_on(documents.corpus, model._priors, seed, earlier)
         return FurtherSolver(training, documents, counts, int(self.max_iter))
 
     def _check_parameters(self) -> Priors:
@@ -390,14 +388,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         θ of each document is inferred from one half of its tokens, chosen at random, and the other half is scored:
         p(w) = Σ_k θ_dk φ_kw. Lower is better.
         """
-        self._check_fitted()
-        total, tokens = self._completion(X)
-        return float(np.exp(-total / tokens))
+        return float(np.exp(-self.score(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log p(word) of the documents' words in nats, as in `perplexity`. Higher is better."""
         self._check_fitted()
-        total, tokens = self._completion(X)
+        seed = fixed_seed(self.random_state)
+        total, tokens = completion(self._corpus(X), self._counts, self._priors, seed, self._team())
+        if tokens == 0:
+            raise InputError("no token is left to score: give more documents, with words that the model knows")
         return total / tokens
 
     def __sklearn_tags__(self) -> Any:
@@ -410,13 +409,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _n_features_out(self) -> int:
         """For scikit-learn: topics are named `latentdirichletallocation0` and so on."""
         return len(self.doc_topic_prior_)
-
-    def _completion(self, X: Any) -> tuple[float, int]:
-        seed = fixed_seed(self.random_state)
-        total, tokens = completion(self._corpus(X), self._counts, self._priors, seed, self._team())
-        if tokens == 0:
-            raise InputError("no token is left to score: give more documents, with words that the model knows")
-        return total, tokens
 
     def _corpus(self, X: Any) -> Corpus:
         return as_corpus(X, self.vocabulary_, self.n_features_in_, allow_empty=True)

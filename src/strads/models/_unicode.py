@@ -1,8 +1,3 @@
 """Texts that UTF-8 cannot represent: those with half of a surrogate pair, as a careless decoding leaves them."""
 
 LONE_SURROGATE = 'it has a lone surrogate, which text.encode("utf-8", "replace").decode() replaces'
-
-
-def has_lone_surrogate(text: str) -> bool:
-    """Whether UTF-8 cannot represent a text."""
-    return any("\ud800" <= letter <= "\udfff" for letter in text)

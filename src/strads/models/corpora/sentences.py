@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from strads.dds.files import FilePath
 from strads.errors import ArgumentError, InputError
-from strads.models._unicode import LONE_SURROGATE, has_lone_surrogate
+from strads.models._unicode import LONE_SURROGATE
 from strads.models.corpora.documents import NothingGiven, documents_of, read_blocks_of_lines
 
 TOKENS = ("words", "whitespace")
@@ -204,8 +204,7 @@ class _Reader:
         try:
             return pa.array(texts, pa.string())
         except UnicodeEncodeError as error:
-            wrong = next(text for text in texts if has_lone_surrogate(text))
-            raise InputError(f"{wrong!r:.60} in the sentences is not Unicode: {LONE_SURROGATE}") from error
+            raise InputError(f"{error.object!r:.60} in the sentences is not Unicode: {LONE_SURROGATE}") from error
 
     def _refuse(self, number: int, value: Any, problem: str, where: str = "") -> None:
         raise ArgumentError(f"sentence {self.sentences + number}{where} is {value!r:.60}, {problem}")

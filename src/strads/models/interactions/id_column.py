@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from strads.dds.arrow_types import is_text
 from strads.errors import ArgumentError, InputError
-from strads.models._unicode import LONE_SURROGATE, has_lone_surrogate
+from strads.models._unicode import LONE_SURROGATE
 from strads.models.kernels.id_tables import mark, renumber
 
 _FAITHFUL = 2**63  # whole numbers below it are int64
@@ -84,7 +84,7 @@ class IdColumn:
         try:
             texts = pa.array(given, pa.large_string())
         except UnicodeEncodeError as error:
-            row = next(row for row, each in enumerate(given) if has_lone_surrogate(each))
+            row = given.index(error.object)
             raise InputError(f"row {row}: the {kind} id {given[row]!r:.60} is not Unicode: {LONE_SURROGATE}") from error
         return cls._of_arrow(kind, texts)
 

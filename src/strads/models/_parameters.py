@@ -107,19 +107,15 @@ def check_seed(estimator: Any) -> None:
     check_whole_numbers(estimator, "random_state", least=0)
 
 
-def seed_of(random_state: Any) -> int:
-    """Return the seed that a `random_state` stands for: itself, or a draw of NumPy's generator or the one given."""
+def recorded_seed(random_state: Any) -> int:
+    """Return the seed that a `random_state` stands for: itself, or a draw of NumPy's generator or the one given.
+
+    A program that is restarted from a checkpoint gets the seed that NumPy's generator gave it before. It still draws,
+    so that what a generator with a seed gives to the program afterwards is the same.
+    """
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
-    return int(check_random_state(random_state).randint(2**31))
-
-
-def recorded_seed(random_state: Any) -> int:
-    """As `seed_of`; a program that is restarted from a checkpoint gets the seed that NumPy's generator gave it before.
-
-    It draws once more nevertheless: what a generator with a seed gives to the program afterwards must be the same.
-    """
-    drawn = seed_of(random_state)
+    drawn = int(check_random_state(random_state).randint(2**31))
     if random_state is not None:
         return drawn
     return int(perform(Operator("random_state=None", lambda: drawn, lambda: None)))

@@ -15,8 +15,8 @@ from strads.models._parameters import (
     check_seed,
     check_share,
     check_whole_numbers,
+    fixed_seed,
     recorded_seed,
-    seed_of,
 )
 from strads.models.arrays import Array
 from strads.models.kernels import datafits
@@ -114,7 +114,7 @@ class ScheduleMaker:
     Attributes
     ----------
     solver
-        With a schedule that has a name.
+        With a schedule that has a name, and a number as `random_state`.
     concurrency
         At most the number of parameters.
     sample
@@ -130,7 +130,7 @@ class ScheduleMaker:
 
     def __call__(self, instance: int, parameters: range) -> DynamicSchedule:
         """Return the schedule of an instance's own parameters."""
-        name, seed = self.solver.schedule, seed_of(self.solver.random_state)
+        name, seed = self.solver.schedule, fixed_seed(self.solver.random_state)
         if name == "random":
             return RandomSchedule(parameters, self.concurrency, seed=seed)
         if name == "cyclic":

@@ -7,7 +7,8 @@ libraries below it raise almost anything (`zlib.error`, `SyntaxError`, `struct.e
 import math
 import os
 import zipfile
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,34 +31,8 @@ def read_npz(path: str | os.PathLike[str], only: Container[str] | None = None) -
     InputError
         If the file is missing or damaged, or an array holds Python objects or less than its header announces.
     """
-    return dict(_guarded(path, "npz", lambda name: _arrays_of_archive(name, only)))
-
-
-def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Read the array of a `.npy` file; see `read_npz`."""
-
-    def read(name: str) -> NDArray[Any]:
-        with open(name, "rb") as file:
-            return _read_array(file, Path(name).stat().st_size)
-
-    return np.asarray(_guarded(path, "npy", read))
-
-
-def _guarded(path: str | os.PathLike[str], kind: str, read: Any) -> Any:
-    name = os.fspath(path)
-    try:
-        return read(name)
-    except FileNotFoundError as error:
-        raise InputError(f"{name}: there is no such file") from error
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever the libraries raise: the file is damaged
-        raise InputError(f"{name}: cannot be read as {kind}: {error or type(error).__name__}") from error
-
-
-def _arrays_of_archive(name: str, only: Container[str] | None) -> dict[str, NDArray[Any]]:
     arrays = {}
-    with zipfile.ZipFile(name) as archive:
+    with _guarded(path, "npz") as name, zipfile.ZipFile(name) as archive:
         for member in archive.infolist():
             array = member.filename.removesuffix(_SUFFIX)
             if only is not None and array not in only:
@@ -67,6 +42,26 @@ def _arrays_of_archive(name: str, only: Container[str] | None) -> dict[str, NDAr
             with archive.open(member) as file:
                 arrays[array] = _read_array(file, member.file_size)
     return arrays
+
+
+def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Read the array of a `.npy` file; see `read_npz`."""
+    with _guarded(path, "npy") as name, open(name, "rb") as file:
+        return _read_array(file, Path(name).stat().st_size)
+
+
+@contextmanager
+def _guarded(path: str | os.PathLike[str], kind: str) -> Iterator[str]:
+    """Context in which a file is read: errors name it."""
+    name = os.fspath(path)
+    try:
+        yield name
+    except FileNotFoundError as error:
+        raise InputError(f"{name}: there is no such file") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever the libraries raise: the file is damaged
+        raise InputError(f"{name}: cannot be read as {kind}: {error or type(error).__name__}") from error
 
 
 def _read_array(file: IO[bytes], size: int) -> NDArray[Any]:

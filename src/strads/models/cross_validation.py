@@ -227,25 +227,19 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
     random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        names = ("fit_intercept", "standardize", "positive", "solver", "max_iter", "tol")
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def _ratios(self) -> list[Any]:
-        given: Any = self.l1_ratio
-        return [given] if is_number(given) else list(given)
-
     def _checked_targets(self, y: Any, samples: int) -> NDArray[Any]:
         return as_targets(y, samples)
 
     def _grids(self, X: Any, y: NDArray[Any], weights: Array) -> Grids:
-        if not self._ratios:
+        names = ("fit_intercept", "standardize", "positive", "solver", "max_iter", "tol")
+        shared = {name: getattr(self, name) for name in names}
+        chosen: Any = self.l1_ratio
+        ratios = [chosen] if is_number(chosen) else list(chosen)
+        if not ratios:
             raise ArgumentError("l1_ratio is empty: give one number or more")
         grids = []
-        for ratio in self._ratios:
-            options = self._options | {"l1_ratio": ratio}
+        for ratio in ratios:
+            options = shared | {"l1_ratio": ratio}
             given: Any = self.alphas
             if is_number(given):
                 check_share(self, "eps", or_one=True)
@@ -300,7 +294,7 @@ class LassoCV(ElasticNetCV):
     l1_ratio: float | Sequence[float] = field(default=1.0, init=False)  # fixed: not a parameter
 
     def _chosen(self, options: dict[str, Any], value: float) -> PenalizedLinearModel:
-        return Lasso(value, **self._options)
+        return Lasso(value, **{name: option for name, option in options.items() if name != "l1_ratio"})
 
 
 @dataclass(eq=False, repr=False)

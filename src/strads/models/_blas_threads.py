@@ -40,7 +40,7 @@ def _limit_of_process() -> Iterator[None]:
 
 
 def _free_control() -> None:
-    """Let any thread set limits: threadpoolctl ignores all but the first one that did, until that thread ends."""
+    """Let any thread set limits: threadpoolctl lets only the first one that did, as long as that thread runs."""
     for pool in _pools().lib_controllers:
         if hasattr(pool, "clear_controlling_thread"):  # since version 3.7
             pool.clear_controlling_thread(force=True)

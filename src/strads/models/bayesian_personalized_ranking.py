@@ -69,7 +69,7 @@ class BayesianPersonalizedRanking(Recommender):
     -----
     Ids are whole numbers or texts; those that occur get a row. A user without likes, as a sparse matrix may have, has
     no factors: the best items for them are those with the highest bias. Weights tell likes (above 0) from the rest (0,
-    or not stored); how high they are does not matter.
+    or not stored); their size does not matter.
 
     Examples
     --------

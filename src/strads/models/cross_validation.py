@@ -279,7 +279,7 @@ class LassoCV(ElasticNetCV):
     Parameters
     ----------
     eps, alphas, cv, fit_intercept, standardize, positive, solver, max_iter, tol, verbose, …
-        As of `ElasticNetCV`, whose attributes it has as well, except `l1_ratio_`.
+        As of `ElasticNetCV`, whose attributes it has as well.
 
     Examples
     --------

@@ -151,6 +151,20 @@ def test_near_on_nodes(runtime, body):
         assert run_or_refuse(range(TASKS), body, *given) is None
 
 
+def with_rows_that_none_writes(k, pairs, U, C, rng):
+    U[pairs[k, 0]] += C[ITEMS + k % 50]
+    C[pairs[k, 1]] += 1
+    U[rng.near(U)] += 1
+
+
+@pytest.mark.nodes
+def test_rows_read_outside_the_block_are_sent_to_other_nodes(runtime):
+    pairs, U, _, rng, _ = arguments()
+    C = strads.dvector(np.arange(ITEMS + 50))
+    for _ in range(6):
+        assert run_or_refuse(range(TASKS), with_rows_that_none_writes, pairs, U, C, rng, strategy="rotation") is None
+
+
 def in_minibatches(batch, W, rng):
     for k in batch:
         W[k] += 1

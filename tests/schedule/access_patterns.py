@@ -80,6 +80,16 @@ def k_partite_loops(draw: st.DrawFn) -> UniformRecords:
 
 
 @st.composite
+def loops_that_read_elsewhere(draw: st.DrawFn) -> UniformRecords:
+    """One row of each of two written tables, and one more of the second, which no task writes."""
+    users, items, others = (draw(st.sampled_from([1, 5, 40, 300])) for _ in range(3))
+    tasks = draw(st.integers(0, 150))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    rows = rng.integers([0, 0, items], [users, items, items + others], (tasks, 3))
+    return uniform([users, items + others], [0, 1, 1], rows, [True, True, False])
+
+
+@st.composite
 def sparse_loops(draw: st.DrawFn) -> SparseRecords:
     """Any sparse access."""
     sizes = draw(st.lists(st.sampled_from([1, 3, 20, 200]), min_size=1, max_size=4))
@@ -96,4 +106,4 @@ def sparse_loops(draw: st.DrawFn) -> SparseRecords:
 
 def any_loops() -> st.SearchStrategy[AccessRecords]:
     """Every kind of loop."""
-    return st.one_of(uniform_loops(), k_partite_loops(), sparse_loops())
+    return st.one_of(uniform_loops(), k_partite_loops(), loops_that_read_elsewhere(), sparse_loops())

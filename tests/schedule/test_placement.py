@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 import numpy as np
-from access_patterns import any_loops
+from access_patterns import any_loops, loops_that_read_elsewhere
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strads.errors import PlanError
 from strads.schedule.choice import STRATEGIES
+from strads.schedule.loop import Loop
 from strads.schedule.nodes.assignment import assign
 from strads.schedule.nodes.placement import NodePlan, place
 from strads.schedule.plan import Plan
@@ -24,6 +25,17 @@ def test_any_timing_on_any_nodes_gives_the_plans_order(records, nodes, strategy,
         plan = build_plan(records, threads=nodes, strategy=strategy)
     except PlanError:
         return
+    run_on_nodes(plan, records, nodes, seed)
+
+
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
+@given(loops_that_read_elsewhere(), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_rotations_of_dealt_blocks_on_any_nodes(records, nodes, seed):
+    loop = Loop(tasks=records.tasks, near=(frozenset({0}),), deal=(seed, 0))
+    run_on_nodes(build_plan(records, loop, threads=nodes, strategy="rotation"), records, nodes, seed)
+
+
+def run_on_nodes(plan: Plan, records: AccessRecords, nodes: int, seed: int) -> None:
     bounds = [np.linspace(0, table.rows, nodes + 1).astype(np.int64) for table in records.tables]
     found = assign(plan, records, bounds, nodes)
     for table, cut in found.bounds.items():
@@ -44,7 +56,10 @@ def replay_rows(
     rng: np.random.Generator,
 ) -> None:
     """Let each task write its number to its rows, on nodes with memories of their own that exchange rows as told."""
-    memories = [[np.zeros(table.rows, np.int64) for table in records.tables] for _ in parts]
+    memories = [[np.full(table.rows, -1, np.int64) for table in records.tables] for _ in parts]
+    for table, cut in enumerate(bounds):
+        for memory, low, high in zip(memories, cut[:-1], cut[1:], strict=True):
+            memory[table][low:high] = 0
     shared = [np.zeros(table.rows, np.int64) for table in records.tables]
     history = {}
     for job in range(plan.jobs):

@@ -59,8 +59,6 @@ def assign(
     the grid of blocks). Other plans are split by stage into parts of equal work. Row locks do not span nodes: a
     locked plan runs on node 0.
     """
-    if plan.strategy == "rotation" and plan.details.members:
-        return _assign_dealt(plan, records, bounds, nodes)
     if plan.strategy == "rotation" and plan.details.cells is not None:
         return _assign_rotation(plan, records, bounds, nodes)
     node_of = _balanced(plan, nodes)
@@ -71,67 +69,53 @@ def assign(
 
 
 def _assign_rotation(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], nodes: int) -> Assignment:
-    cells, cuts = plan.details.cells, plan.details.bounds
+    """Assign a rotation, whose blocks may be sets of fine ones, dealt at random.
+
+    Fine blocks lie in order between loops: neither the layout of the tables nor the node of a task changes when rows
+    are dealt anew.
+    """
+    grid, cells = plan.details, plan.details.cells
     assert cells is not None
     numbers = {shape.name: number for number, shape in enumerate(records.tables)}
-    tables = [numbers[name] for name in cuts]
-    pinned = int(np.argmax([records.tables[t].rows * records.tables[t].row_bytes for t in tables]))
-    node_of_block = _equal_work(cells[:, pinned], plan.work, len(list(cuts.values())[pinned]) - 1, nodes)
+    cuts = list(grid.bounds.values())
+    members = grid.members or tuple(np.arange(len(cut) - 1, dtype=np.int32) for cut in cuts)
+    axis_of = grid.axis_of or {name: axis for axis, name in enumerate(grid.bounds)}
+    blocks = [int(member.max()) + 1 for member in members]
+    stays = [len(member) == count for member, count in zip(members, blocks, strict=True)]
+    size = [records.tables[numbers[n]].rows * records.tables[numbers[n]].row_bytes for n in grid.bounds]
+    pinned = max(range(len(cuts)), key=lambda axis: (stays[axis], size[axis]))
+    node_of_block = _equal_work(cells[:, pinned], plan.work, blocks[pinned], nodes)
     node_of = node_of_block[cells[:, pinned]]
-    # In several passes over the grid, the blocks of a half travel together, see `stage_in_passes`.
-    alone = plan.jobs == len(np.unique(cells, axis=0))
+    # In several passes over the grid, the blocks of a half travel together, see `stage_in_passes`; dealt ones always.
+    alone = not grid.members and plan.jobs == len(np.unique(cells, axis=0))
     found: dict[int, NDArray[np.int64]] = {}
     parts = []
-    for axis, (table, cut) in enumerate(zip(tables, cuts.values(), strict=True)):
-        home = node_of_block if axis == pinned else _first_users(cells[:, axis], node_of, len(cut) - 1)
+    for name, axis in axis_of.items():
+        table, cut, member, block = numbers[name], cuts[axis], members[axis], cells[:, axis]
+        if axis == pinned and stays[axis]:
+            home = node_of_block
+        elif grid.members:
+            home = (np.arange(len(member)) * nodes // len(member)).astype(np.int32)
+        else:
+            home = _first_users(block, node_of, len(member))
         found[table] = cut[np.searchsorted(home, np.arange(nodes + 1))]
         found[table][-1] = records.tables[table].rows
-        parts.append(_block_units(table, cut, home, cells[:, axis], alone=alone))
-        parts.append(
-            _units_read_elsewhere(plan, records, table, cut[cells[:, axis]], cut[cells[:, axis] + 1], found[table])
-        )
-    others = [table for table in range(len(records.tables)) if table not in tables]
+        parts.append(_block_units(table, cut, home, member, block, alone=alone))
+        parts.append(_units_read_elsewhere(plan, records, table, np.repeat(member, np.diff(cut)), block, found[table]))
+    others = [table for table in range(len(records.tables)) if table not in found]
     if others:
         parts.append(_row_units(plan, records, others, bounds))
     return Assignment(node_of, _joined(parts), found)
 
 
-def _assign_dealt(plan: Plan, records: AccessRecords, bounds: list[NDArray[np.int64]], nodes: int) -> Assignment:
-    """Assign a rotation whose blocks are sets of fine ones, which lie in order between loops.
-
-    So neither the layout of the tables nor the node of a task changes when rows are dealt anew.
-    """
-    grid, cells, cuts, members = plan.details, plan.details.cells, plan.details.bounds, plan.details.members
-    assert cells is not None
-    numbers = {shape.name: number for number, shape in enumerate(records.tables)}
-    blocks = [int(member.max()) + 1 for member in members]
-    stays = [len(member) == count for member, count in zip(members, blocks, strict=True)]
-    size = [records.tables[numbers[n]].rows * records.tables[numbers[n]].row_bytes for n in cuts]
-    pinned = max(range(len(cuts)), key=lambda axis: (stays[axis], size[axis]))
-    node_of_block = _equal_work(cells[:, pinned], plan.work, blocks[pinned], nodes)
-    found: dict[int, NDArray[np.int64]] = {}
-    parts = []
-    for name, axis in grid.axis_of.items():
-        cut, member, table = list(cuts.values())[axis], members[axis], numbers[name]
-        fine = len(member)
-        home = (np.arange(fine) * nodes // fine).astype(np.int32)
-        if axis == pinned and stays[axis]:
-            home = node_of_block
-        found[table] = cut[np.searchsorted(home, np.arange(nodes + 1))]
-        found[table][-1] = records.tables[table].rows
-        parts.append(_fine_units(table, cut, home, member, cells[:, axis]))
-    others = [table for table in range(len(records.tables)) if table not in found]
-    if others:
-        parts.append(_row_units(plan, records, others, bounds))
-    return Assignment(node_of_block[cells[:, pinned]], _joined(parts), found)
-
-
-def _fine_units(
+def _block_units(
     table: int,
     cut: NDArray[np.int64],
     home: NDArray[np.int32],
     member: NDArray[np.int32],
     block: NDArray[np.int32],
+    *,
+    alone: bool,
 ) -> Units:
     """Make a unit of each fine block of a table; the jobs of the block that it belongs to use it.
 
@@ -144,9 +128,8 @@ def _fine_units(
     unit = np.repeat(np.arange(len(member)), counts)
     entries = np.arange(len(unit)) + np.repeat(first - np.cumsum(counts) + counts, counts)
     users = np.stack([unit, jobs[entries]], axis=1).astype(np.int64)
-    fine = len(member)
-    together = np.zeros(fine, bool)  # those of one block
-    return Units(np.full(fine, table, np.int32), cut[:-1], cut[1:], home, together, np.ones(fine, bool), users)
+    tables, several = np.full(len(member), table, np.int32), alone & (np.diff(cut) > 1)
+    return Units(tables, cut[:-1], cut[1:], home, several, np.ones(len(member), bool), users)
 
 
 def _equal_work(block: NDArray[np.int32], work: NDArray[np.int64], blocks: int, nodes: int) -> NDArray[np.int32]:
@@ -165,24 +148,15 @@ def _first_users(block: NDArray[np.int32], node_of: NDArray[np.int32], blocks: i
     return np.maximum(np.maximum.accumulate(home), 0).astype(np.int32)
 
 
-def _block_units(
-    table: int, cut: NDArray[np.int64], home: NDArray[np.int32], block: NDArray[np.int32], *, alone: bool
-) -> Units:
-    blocks = len(cut) - 1
-    users = np.stack([block.astype(np.int64), np.arange(len(block))], axis=1)
-    tables, several = np.full(blocks, table, np.int32), alone & (np.diff(cut) > 1)
-    return Units(tables, cut[:-1], cut[1:], home, several, np.ones(blocks, bool), users[_ascending(users)])
-
-
 def _units_read_elsewhere(
     plan: Plan,
     records: AccessRecords,
     table: int,
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    block_of_row: NDArray[np.int32],
+    block: NDArray[np.int32],
     bounds: NDArray[np.int64],
 ) -> Units:
-    """Make a unit of each row of a rotating table that a job touches outside its block, `low..high - 1`.
+    """Make a unit of each row of a rotating table that a job touches outside its `block` (jobs,).
 
     No task writes such a row, or the rotation would not have been possible: readers get a copy from its home.
     """
@@ -191,10 +165,10 @@ def _units_read_elsewhere(
         task, row = none, none  # the block is made of the rows of it that each task touches
     else:
         task, _, row, _ = _accesses(records, [table])
-    job = job_of_task(plan)[task]
-    outside = (row < low[job]) | (row >= high[job])
-    rows, unit = np.unique(row[outside], return_inverse=True)
-    users = _distinct_pairs(unit, job[outside], plan.jobs)
+    job = job_of_task(plan)[task] if len(task) else task
+    outside = block_of_row[row] != block[job]
+    users = _distinct_pairs(row[outside], job[outside], plan.jobs)
+    rows, users[:, 0] = np.unique(users[:, 0], return_inverse=True)
     home = (np.searchsorted(bounds, rows, side="right") - 1).astype(np.int32)
     no = np.zeros(len(rows), bool)
     return Units(np.full(len(rows), table, np.int32), rows, rows + 1, home, no, no, users)
@@ -230,7 +204,8 @@ def _row_units(plan: Plan, records: AccessRecords, tables: list[int], bounds: li
 
 def _distinct_pairs(unit: NDArray[np.integer], job: NDArray[np.integer], jobs: int) -> NDArray[np.int64]:
     """Return the distinct pairs of a unit and a job, ascending; as single numbers, which sort much faster than rows."""
-    numbers = np.unique(unit.astype(np.int64) * jobs + job)
+    numbers = np.sort(unit.astype(np.int64) * jobs + job)
+    numbers = numbers[np.diff(numbers, prepend=-1) > 0]
     return np.stack([numbers // max(jobs, 1), numbers % max(jobs, 1)], axis=1)
 
 
@@ -318,7 +293,3 @@ def _joined(parts: list[Units]) -> Units:
         np.concatenate([part.written for part in parts]),
         np.concatenate(users).astype(np.int64),
     )
-
-
-def _ascending(users: NDArray[np.int64]) -> NDArray[np.intp]:
-    return np.lexsort((users[:, 1], users[:, 0]))

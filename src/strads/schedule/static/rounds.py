@@ -126,10 +126,10 @@ def check_schedule(schedule: Schedule, workers: int, shards: tuple[int, ...]) ->
 
 def _check_shard(number: int, job: Job, key: ShardKey, users: dict[ShardKey, int], shards: tuple[int, ...]) -> None:
     parameter_set, shard = key
-    if parameter_set >= len(shards):
+    if not 0 <= parameter_set < len(shards):
         raise PlanError(
-            f"round {number}: worker {job.worker} asks for shards of {len(job.shards)} parameter sets, "
-            f"but the engine was given {len(shards)}"
+            f"round {number}: worker {job.worker} asks for a shard of parameter set {parameter_set}, "
+            f"but the engine was given {len(shards)}, numbered from 0"
         )
     if not 0 <= shard < shards[parameter_set]:
         raise PlanError(

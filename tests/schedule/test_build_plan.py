@@ -555,25 +555,6 @@ def test_bad_arguments_are_refused() -> None:
         build_plan(records, threads=0)
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize("row", [-1, 7])
-def test_rows_outside_a_table_are_refused(row: int, dtype: type) -> None:
-    with pytest.raises(PlanError, match=f"task 1 touches row {row} of table 'H', which has 7 rows"):
-        build_plan(uniform([9, 7], [0, 1], [[8, 0], [0, row]], dtype=dtype), threads=2)
-    with pytest.raises(PlanError, match=f"task 1 touches row {row} of table 'H', which has 7 rows"):
-        build_plan(sparse([9, 7], [[(0, 8, True)], [(1, row, True)]]), threads=2)
-
-
-def test_records_that_contradict_themselves_are_refused() -> None:
-    good = sparse([9], [[(0, 1, True)], [(0, 2, True)]])
-    with pytest.raises(PlanError, match="offsets must increase"):
-        build_plan(type(good)(good.tables, good.offsets[::-1].copy(), good.rows, good.tags), threads=1)
-    with pytest.raises(PlanError, match="beyond the 1"):
-        build_plan(type(good)(good.tables, good.offsets, good.rows, good.tags + np.uint8(2)), threads=1)
-    with pytest.raises(PlanError, match="one column an access"):
-        build_plan(type(ratings(1, 1, 1))(good.tables, (0,), (True,), np.zeros((3, 2), np.int32)), threads=1)
-
-
 @pytest.mark.parametrize("tasks", [100_000, 1_000_000])
 def test_tasks_that_stream_through_memory_keep_their_order(tasks):
     """Running totals by group, written to one row for each task: any other order fetches each line several times."""

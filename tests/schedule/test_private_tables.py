@@ -79,7 +79,7 @@ def test_only_tables_without_conflicts_are_dropped(data: st.DataObject) -> None:
         touched = sorted(touched)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     records = SparseRecords(shapes(6, 6, 6), offsets, np.array(touched, np.int32), np.array(tags, np.uint8))
-    written = find_written_rows(records, 1, sequential)
+    written = find_written_rows(records)
     found = without_private_tables(written, records)
     task = np.repeat(np.arange(len(counts)), counts)
     for table in range(3):

@@ -58,7 +58,7 @@ class Reconnaissance:
             if self._run_uniform(pattern, rows):
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)
-                return UniformRecords(self.tables, tables, writes, rows, checked=True)
+                return UniformRecords(self.tables, tables, writes, rows)
         return self._run_sparse(1 + int(1.25 * probe.counts.mean()) if tasks else 1)
 
     def ranges(self, bounds: NDArray[np.int64]) -> RowRanges | None:
@@ -102,7 +102,7 @@ class Reconnaissance:
         logs = self._probe(*some_tasks(len(self.indices)))
         offsets = np.concatenate([[0], np.cumsum(np.concatenate([log.counts for log in logs]))]).astype(np.int64)
         rows, tags = np.concatenate([log.rows for log in logs]), np.concatenate([log.tags for log in logs])
-        return SparseRecords(self.tables, offsets, rows, tags, checked=True)
+        return SparseRecords(self.tables, offsets, rows, tags)
 
     def _probe(self, *stretches: range) -> list[Log]:
         """Record the first tasks of each stretch, not many more accesses than a crowded row is looked for in."""
@@ -168,7 +168,7 @@ class Reconnaissance:
             append_records(log.counts, log.rows, log.tags, chunks[chunk].start, ends[chunk], offsets, rows, tags)
 
         self.team.for_each(append, len(recorded))
-        return SparseRecords(self.tables, offsets, rows, tags, checked=True)
+        return SparseRecords(self.tables, offsets, rows, tags)
 
     def _record_chunk(self, tasks: range, capacity: int, copies: Copies) -> Log:
         log, used = self._record(tasks.start, len(tasks), self._new_log(len(tasks), capacity), copies)

@@ -61,7 +61,7 @@ def build_plan(
     Raises
     ------
     PlanError
-        If the requested strategy is not applicable, or if a row is outside its table.
+        If the requested strategy is not applicable.
     """
     loop = loop or Loop(tasks=records.tasks)
     in_order = loop.in_order

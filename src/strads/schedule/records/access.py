@@ -1,4 +1,7 @@
-"""Access records: which rows of which tables each task of a loop touches (thesis §7.2.2)."""
+"""Access records: which rows of which tables each task of a loop touches (thesis §7.2.2).
+
+Kernels rely on their consistency: the recorder has checked that every row is inside its table.
+"""
 
 from dataclasses import dataclass, field
 
@@ -39,7 +42,6 @@ class UniformRecords:
     access_tables: tuple[int, ...]  # table of access c, as an index into `tables`
     access_writes: tuple[bool, ...]  # whether access c writes
     rows: NDArray[np.integer]  # (tasks, accesses): the row that access c of a task touches
-    checked: bool = False  # whether every row is known to be inside its table
 
     @property
     def tasks(self) -> int:
@@ -68,7 +70,6 @@ class SparseRecords:
     offsets: NDArray[np.int64]  # (tasks + 1,)
     rows: NDArray[np.integer]  # (accesses,)
     tags: NDArray[np.uint8] = field(repr=False)  # (accesses,): 2 * table + (1 if it writes)
-    checked: bool = False  # whether offsets and tags are known to be consistent, and every row to be inside its table
 
     @property
     def tasks(self) -> int:

@@ -16,11 +16,10 @@ def concatenated(parts: Sequence[AccessRecords]) -> AccessRecords:
     first = filled[0]
     if len(filled) == 1:
         return first
-    checked = all(part.checked for part in filled)
     uniform = [part for part in filled if isinstance(part, UniformRecords)]
     if len(uniform) == len(filled) and len({(part.access_tables, part.access_writes) for part in uniform}) == 1:
         rows = np.concatenate([part.rows for part in uniform])
-        return replace(uniform[0], rows=rows, checked=checked)
+        return replace(uniform[0], rows=rows)
     sparse = [as_sparse(part) for part in filled]
     lengths = np.concatenate([np.diff(part.offsets) for part in sparse])
     return SparseRecords(
@@ -28,7 +27,6 @@ def concatenated(parts: Sequence[AccessRecords]) -> AccessRecords:
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.concatenate([part.rows for part in sparse]),
         np.concatenate([part.tags for part in sparse]),
-        checked,
     )
 
 
@@ -40,7 +38,7 @@ def as_sparse(records: AccessRecords) -> SparseRecords:
     tags = np.tile(records.tags, tasks)
     rows = np.ascontiguousarray(records.rows).reshape(-1)
     offsets = np.arange(tasks + 1, dtype=np.int64) * accesses
-    found = SparseRecords(records.tables, offsets, rows, tags, records.checked)
+    found = SparseRecords(records.tables, offsets, rows, tags)
     return found if len(set(records.access_tables)) == accesses else merged(found)
 
 
@@ -66,7 +64,7 @@ def as_uniform(records: AccessRecords) -> AccessRecords:
     ):
         return records
     tables, writes = tuple((tags >> 1).tolist()), tuple((tags & 1).astype(bool).tolist())
-    return UniformRecords(records.tables, tables, writes, records.rows.reshape(tasks, arity), records.checked)
+    return UniformRecords(records.tables, tables, writes, records.rows.reshape(tasks, arity))
 
 
 def chosen(records: AccessRecords, tasks: NDArray[np.integer]) -> AccessRecords:
@@ -82,4 +80,4 @@ def chosen(records: AccessRecords, tasks: NDArray[np.integer]) -> AccessRecords:
 
 def nothing_recorded(tables: tuple[TableShape, ...], tasks: int) -> UniformRecords:
     """Return the records of tasks that touch nothing."""
-    return UniformRecords(tables, (), (), np.empty((tasks, 0), np.int32), checked=True)
+    return UniformRecords(tables, (), (), np.empty((tasks, 0), np.int32))

@@ -1,6 +1,6 @@
 """Which accesses can conflict: those to rows that some task writes (thesis §7.2.4)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from strads.schedule.kernels.parallel import Parallel
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
-from strads.schedule.records.checks import check_sparse, check_uniform
 from strads.schedule.records.touches import Touches, sparse_touches, uniform_touches
 
 
@@ -83,26 +82,9 @@ def _mark_written(
             written[base[tag] + rows[access]] = 1
 
 
-def find_written_rows(records: AccessRecords, threads: int, parallel: Parallel) -> WrittenRows:
-    """Drop the accesses to rows that no task writes; merge columns that always touch the same row.
-
-    Parameters
-    ----------
-    records
-        The rows that each task touches.
-    threads
-        Number of chunks that a pass over the accesses may be cut into.
-    parallel
-        Runs the chunks.
-
-    Raises
-    ------
-    PlanError
-        If the records are inconsistent: a row outside its table, or offsets that do not match.
-    """
-    if isinstance(records, UniformRecords):
-        return _uniform(records, threads, parallel)
-    return _sparse(records, threads, parallel)
+def find_written_rows(records: AccessRecords) -> WrittenRows:
+    """Drop the accesses to rows that no task writes; merge columns that always touch the same row."""
+    return _uniform(records) if isinstance(records, UniformRecords) else _sparse(records)
 
 
 def _plain(rows: NDArray[np.integer]) -> NDArray[np.integer]:
@@ -117,10 +99,8 @@ def _numbering(tables: tuple[TableShape, ...], used: set[int]) -> NDArray[np.int
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
 
 
-def _uniform(records: UniformRecords, threads: int, parallel: Parallel) -> WrittenRows:
+def _uniform(records: UniformRecords) -> WrittenRows:
     rows, table_of = _plain(records.rows), records.access_tables
-    if not records.checked:
-        check_uniform(records, rows, threads, parallel)
     used = {t for t, writes in zip(table_of, records.access_writes, strict=True) if writes}
     first_row = _numbering(records.tables, used)
     base = np.array([first_row[t] if t in used else -1 for t in table_of], np.int64)
@@ -172,12 +152,10 @@ def _drop_unwritten(
     return left, written if needed else np.empty(0, np.uint8)
 
 
-def _sparse(records: SparseRecords, threads: int, parallel: Parallel) -> WrittenRows:
+def _sparse(records: SparseRecords) -> WrittenRows:
     rows = _plain(records.rows)
     tags = np.ascontiguousarray(records.tags, dtype=np.uint8)
     offsets = np.ascontiguousarray(records.offsets, dtype=np.int64)
-    if not records.checked:
-        check_sparse(replace(records, offsets=offsets, rows=rows, tags=tags), rows, threads, parallel)
     counts = _tag_counts(tags)
     used = {t for t in range(len(records.tables)) if counts[2 * t + 1] > 0}
     first_row = _numbering(records.tables, used)

@@ -61,14 +61,8 @@ class Problem:
     def of(
         cls, records: AccessRecords, loop: Loop, threads: int, copy_in_order: PlanOrderCopy | None = None
     ) -> "Problem":
-        """Find the accesses in `records` that can conflict.
-
-        Raises
-        ------
-        PlanError
-            If the records are inconsistent.
-        """
-        written = find_written_rows(records, threads, loop.parallel)
+        """Find the accesses in `records` that can conflict."""
+        written = find_written_rows(records)
         found = without_private_tables(written, records)
         tables_of = records.access_tables if isinstance(records, UniformRecords) else ()
         return cls(records, written, found, tables_of, records.tasks, loop, threads, copy_in_order)

@@ -405,7 +405,7 @@ def smooth_and_count(k, e, x, kind, count):
 
 @pytest.mark.nodes
 def test_copies_of_counters_beside_random_batches_are_all_summed(runtime):
-    """Random batches have barriers between them only, but copies are summed after the last one, too."""
+    """Copies are summed at the barriers that close random batches, after the last one, too."""
     rng, n = np.random.default_rng(5), 30_000
     edges, kinds = rng.integers(0, n, (n, 3)), rng.integers(0, 4, n)
     x, count = strads.dvector(rng.random(n)), strads.dvector.zeros(4, "i8")

@@ -299,7 +299,7 @@ def test_a_giant_component_is_split_into_batches() -> None:
     assert plan.strategy == "components"
     assert plan.details.batches > 1
     barriers = np.flatnonzero(np.diff(plan.offsets) == 0)
-    assert len(barriers) == plan.details.batches - 1
+    assert len(barriers) == plan.details.batches
     assert plan.parallelism > 3
     verify_plan(plan, records)
 

@@ -57,12 +57,11 @@ def test_chain_links_neighbours_once() -> None:
     assert heaviest_chain(work, found.successor_offsets, found.successors) == 7
 
 
-@pytest.mark.parametrize("after_last", [False, True])
-def test_barriers_part_stages(after_last: bool) -> None:
-    found = barriers([2, 1], after_last=after_last)
-    assert found.predecessors.tolist() == [0, 0, 2, 1] + [1] * after_last
-    assert found.successors.tolist() == [2, 2, 3] + [4] * after_last
-    assert found.successor_offsets.tolist() == [0, 1, 2, 3] + ([4, 4] if after_last else [3])
+def test_barriers_close_stages() -> None:
+    found = barriers([2, 1])
+    assert found.predecessors.tolist() == [0, 0, 2, 1, 1]
+    assert found.successors.tolist() == [2, 2, 3, 4]
+    assert found.successor_offsets.tolist() == [0, 1, 2, 3, 4, 4]
 
 
 @settings(deadline=None)

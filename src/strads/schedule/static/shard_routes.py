@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from strads.schedule.nodes.placement import EVERYWHERE, NodePlan, Units, place
 from strads.schedule.plan import Plan
 from strads.schedule.static.rounds import Job, Schedule, ShardKey
+from strads.schedule.strategies.precedence import barriers
 
 Holders = tuple[tuple[int, ...], ...]  # node that holds each shard, by parameter set
 
@@ -110,25 +111,7 @@ def _units(jobs: Sequence[Job | None], node_of: tuple[int, ...], holders: Holder
 
 def _plan(jobs: Sequence[Job | None], rounds: Sequence[int]) -> Plan:
     """Return the jobs as a plan without tasks, in which only synchronizations impose an order."""
-    edges: list[tuple[int, int]] = []
-    segment: list[int] = []  # the latest synchronization, and the jobs since
-    for number, job in enumerate(jobs):
-        if job is None:
-            edges += [(earlier, number) for earlier in segment]
-            segment = [number]
-        else:
-            if segment and jobs[segment[0]] is None:
-                edges.append((segment[0], number))
-            segment.append(number)
-    pairs = np.array(sorted(edges), np.int64).reshape(-1, 2)
-    return Plan(
-        strategy="schedule",
-        reason="the program's schedule",
-        permutation=None,
-        offsets=np.zeros(len(jobs) + 1, np.int64),
-        stage=np.array(rounds, np.int32),
-        predecessors=np.bincount(pairs[:, 1], minlength=len(jobs)).astype(np.int32),
-        successor_offsets=np.searchsorted(pairs[:, 0], np.arange(len(jobs) + 1)),
-        successors=pairs[:, 1].astype(np.int32),
-        parallelism=1.0,
-    )
+    ends = np.flatnonzero([job is None for job in jobs])
+    precedence = barriers(np.diff(ends, prepend=-1) - 1)
+    offsets, stage = np.zeros(len(jobs) + 1, np.int64), np.array(rounds, np.int32)
+    return Plan("schedule", "the program's schedule", None, offsets, stage, *precedence, parallelism=1.0)

@@ -12,7 +12,7 @@ from strads.schedule.plan import Plan
 from strads.schedule.records.access import SparseRecords
 from strads.schedule.records.row_ranges import RowRanges, as_touches, ranges_of
 from strads.schedule.records.touches import Touches, is_write, span
-from strads.schedule.strategies.precedence import Precedence, parallelism
+from strads.schedule.strategies.precedence import linked, parallelism
 from strads.schedule.strategies.problem import Problem
 
 CHUNKS = (256, 1024, 4096, 16_384, 65_536)  # numbers of chunks of the whole loop to try
@@ -355,13 +355,7 @@ def _linked(
     sources, targets = sources[:edges], targets[:edges]
     level = np.zeros(count, np.int32)
     _levels_of_edges(sources, targets, level)
-    return Chunks(bounds, sources, targets, level, work, parallelism(work, _precedence(sources, targets, count)))
-
-
-def _precedence(sources: NDArray[np.int32], targets: NDArray[np.int32], jobs: int) -> Precedence:
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=jobs))]).astype(np.int64)
-    predecessors = np.bincount(targets, minlength=jobs).astype(np.int32)
-    return Precedence(predecessors, offsets, targets[np.argsort(sources, kind="stable")])
+    return Chunks(bounds, sources, targets, level, work, parallelism(work, linked(sources, targets, count)))
 
 
 def plan_in_loop_order(chunks: Chunks) -> Plan:
@@ -375,7 +369,7 @@ def plan_in_loop_order(chunks: Chunks) -> Plan:
         None,
         chunks.bounds,
         np.maximum.accumulate(chunks.level),
-        *_precedence(chunks.sources, chunks.targets, len(chunks.level)),
+        *linked(chunks.sources, chunks.targets, len(chunks.level)),
         parallelism=chunks.parallelism,
         details=Details(gain=chunks.parallelism, work=chunks.work),
     )
@@ -400,7 +394,7 @@ def plan_of_chunks(chunks: Chunks, strategy: str, reason: str) -> Plan:
         None,
         np.concatenate([[0], np.cumsum(np.diff(chunks.bounds)[job_to_chunk])]).astype(np.int64),
         chunks.level[job_to_chunk],
-        *_precedence(job_of[chunks.sources], job_of[chunks.targets], len(job_of)),
+        *linked(job_of[chunks.sources], job_of[chunks.targets], len(job_of)),
         parallelism=chunks.parallelism,
         details=Details(gain=chunks.parallelism, work=chunks.work[job_to_chunk]),
         starts=chunks.bounds[job_to_chunk],

@@ -179,8 +179,9 @@ def _jobs(component: NDArray[np.int32], work: NDArray[np.int64], most: int) -> t
 
 def _plan(problem: Problem, job_of: NDArray[np.int32], sizes: list[int], count: int) -> Plan:
     stages = len(sizes)
-    groups = _group(problem, job_of, sum(sizes) + stages - 1)
-    stage = np.repeat(np.arange(stages), [size + (s + 1 < stages) for s, size in enumerate(sizes)])
+    counts = sizes if stages == 1 else [size + 1 for size in sizes]
+    groups = _group(problem, job_of, sum(counts))
+    stage = np.repeat(np.arange(stages), counts)
     plural = "s" if count > 1 else ""
     if stages == 1:
         jobs = f"{sizes[0]} job{'s' * (sizes[0] > 1)}"
@@ -191,5 +192,5 @@ def _plan(problem: Problem, job_of: NDArray[np.int32], sizes: list[int], count: 
             f"all tasks together form too heavy components: {stages} random batches, the components of each packed "
             f"into up to {max(sizes)} jobs, with barriers between batches"
         )
-        precedence = barriers(sizes, after_last=False)
+        precedence = barriers(sizes)
     return problem.plan("components", reason, groups, stage, precedence, Details(batches=stages))

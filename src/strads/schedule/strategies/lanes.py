@@ -95,9 +95,8 @@ def _packed(
 
 def with_barriers(plan: Plan) -> Plan:
     """End each stage of a plan with a barrier: *micro synchronization* (thesis §4.2), and where replicas are summed."""
-    is_barrier = np.diff(plan.offsets) == 0
-    if np.any(is_barrier):
-        return plan if is_barrier[-1] else _with_last_barrier(plan)
+    if np.any(np.diff(plan.offsets) == 0):
+        return plan
     _refuse_waiting_within_stage(plan)
     plan = plan.listed()
     stages, sizes = np.unique(plan.stage, return_counts=True)
@@ -107,33 +106,14 @@ def with_barriers(plan: Plan) -> Plan:
     tasks[last], work[last] = np.diff(plan.offsets), plan.work
     stage[last] = plan.stage
     stage[np.cumsum(sizes + 1) - 1] = stages
-    precedence = barriers(sizes.tolist(), after_last=True)
+    precedence = barriers(sizes)
     return replace(
         plan,
         offsets=np.concatenate([[0], np.cumsum(tasks)]),
         stage=stage,
-        predecessors=precedence.predecessors,
-        successor_offsets=precedence.successor_offsets,
-        successors=precedence.successors,
+        **precedence._asdict(),
         parallelism=parallelism(work, precedence),
         details=replace(plan.details, cells=None, work=work),
-    )
-
-
-def _with_last_barrier(plan: Plan) -> Plan:
-    """Add a barrier that waits for all jobs: some plans have barriers only between their stages."""
-    plan = plan.listed()
-    last = np.flatnonzero(np.diff(plan.successor_offsets) == 0)
-    degrees = np.diff(plan.successor_offsets)
-    degrees[last] = 1
-    return replace(
-        plan,
-        offsets=np.append(plan.offsets, plan.offsets[-1]),
-        stage=np.append(plan.stage, plan.stage[-1]).astype(np.int32),
-        predecessors=np.append(plan.predecessors, len(last)).astype(np.int32),
-        successor_offsets=np.concatenate([[0], np.cumsum(np.append(degrees, 0))]).astype(np.int64),
-        successors=np.insert(plan.successors, plan.successor_offsets[last], plan.jobs).astype(np.int32),
-        details=replace(plan.details, cells=None, work=np.append(plan.work, 0)),
     )
 
 
@@ -152,16 +132,14 @@ def _merged(
     order = None
     if plan.permutation is not None or np.any(np.diff(sequence) < 0):
         order = np.concatenate([*(plan.order[p] for p in positions), plan.order[:0]])
-    precedence = barriers(sizes, after_last=True)
+    precedence = barriers(sizes)
     return replace(
         plan,
         reason=f"{plan.reason}; the jobs of a stage are merged into up to {max(sizes, default=0)} lanes",
         permutation=order,
         offsets=np.concatenate([[0], np.cumsum(tasks)]).astype(np.int64),
         stage=stage,
-        predecessors=precedence.predecessors,
-        successor_offsets=precedence.successor_offsets,
-        successors=precedence.successors,
+        **precedence._asdict(),
         parallelism=parallelism(work, precedence),
         locks=_moved_locks(plan.locks, positions),
         details=replace(plan.details, cells=None, work=work),

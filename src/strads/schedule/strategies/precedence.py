@@ -1,5 +1,6 @@
 """Precedence between jobs: chains of jobs per resource, and barriers between stages."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,38 +72,29 @@ def no_precedence(jobs: int) -> Precedence:
     return Precedence(np.zeros(jobs, np.int32), np.zeros(jobs + 1, np.int64), np.empty(0, np.int32))
 
 
-def barriers(sizes: list[int], *, after_last: bool) -> Precedence:
-    """Separate stages by barriers: one empty job after the jobs of each stage.
+def linked(sources: NDArray[np.integer], targets: NDArray[np.integer], jobs: int) -> Precedence:
+    """Return the precedence of different edges; the successors of a job are in the order of its edges."""
+    predecessors = np.bincount(targets, minlength=jobs).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=jobs))]).astype(np.int64)
+    return Precedence(predecessors, offsets, targets[np.argsort(sources, kind="stable")].astype(np.int32, copy=False))
+
+
+def barriers(sizes: Sequence[int] | NDArray[np.integer]) -> Precedence:
+    """Close stages by barriers: one empty job after the jobs of each stage.
 
     Parameters
     ----------
     sizes
         Number of jobs of each stage, not counting barriers. Jobs are numbered consecutively: jobs of stage 0, its
         barrier, jobs of stage 1, ….
-    after_last
-        Whether the last stage has a barrier too.
     """
-    predecessors: list[NDArray[np.int32]] = []
-    degrees: list[NDArray[np.int64]] = []
-    successors: list[NDArray[np.int32]] = []
-    begin = 0
-    for stage, size in enumerate(sizes):
-        predecessors.append(np.full(size, stage > 0, np.int32))
-        closed = after_last or stage + 1 < len(sizes)
-        barrier = begin + size
-        degrees.append(np.full(size, closed, np.int64))
-        if closed:
-            following = sizes[stage + 1] if stage + 1 < len(sizes) else 0
-            predecessors.append(np.array([size], np.int32))
-            degrees.append(np.array([following], np.int64))
-            successors.append(np.full(size, barrier, np.int32))
-            successors.append(np.arange(barrier + 1, barrier + 1 + following, dtype=np.int32))
-        begin = barrier + 1
-    return Precedence(
-        np.concatenate([*predecessors, np.empty(0, np.int32)]),
-        np.concatenate([[0], np.cumsum(np.concatenate([*degrees, np.empty(0, np.int64)]))]).astype(np.int64),
-        np.concatenate([*successors, np.empty(0, np.int32)]),
-    )
+    counts = np.array(sizes, np.int64) + 1
+    barrier = np.cumsum(counts) - 1  # of each stage
+    stage = np.repeat(np.arange(len(counts)), counts)
+    jobs = np.flatnonzero(barrier[stage] != np.arange(len(stage)))
+    later = jobs[stage[jobs] > 0]
+    sources = np.concatenate([jobs, barrier[stage[later] - 1]])
+    return linked(sources, np.concatenate([barrier[stage[jobs]], later]), len(stage))
 
 
 @njit(nogil=True, cache=True)

@@ -6,7 +6,6 @@ the accesses: such tasks lose most by another order than that of the data, and m
 share.
 """
 
-from enum import Enum, auto
 from typing import NamedTuple
 
 import numpy as np
@@ -107,16 +106,28 @@ def _of_tasks(
     return total
 
 
-class Estimate(Enum):
-    """Which time of a task is estimated."""
+class Estimate(NamedTuple):
+    """Nanoseconds of a task without accesses, and of an access to a cached line, to one beside such a line, to another.
 
-    LEAST = auto()  # all misses are those of a small table
-    USUAL = auto()  # misses are those of tables of their sizes
-    BARE = auto()  # the same, of a task that computes nothing, so that its accesses overlap
+    The last two are for tables that the L2 cache holds, for those that the L3 cache holds, and for larger ones.
+    """
+
+    task: float
+    hit: float
+    beside: tuple[float, float, float]
+    miss: tuple[float, float, float]
+
+
+LEAST = Estimate(TASK, HIT, (MISS,) * 3, (MISS,) * 3)  # all misses are those of a small table
+USUAL = Estimate(TASK, HIT, (NEXT,) * 3, (MISS, L3_HIT, FAR))  # misses are those of tables of their sizes
+IF_BARE = Estimate(BARE, OVERLAPPED, (NEXT,) * 3, (FOUND, BARE_L3_HIT, BARE_FAR))  # of a task that computes nothing
+# For how long a task occupies the memory. All cores share it: this is the least time however many threads run.
+TRANSFERRED = Estimate(0.0, 0.0, (0.0, 0.0, TRANSFER), (0.0, 0.0, TRANSFER))
+WAITING = Estimate(0.0, 0.0, (0.0,) * 3, (0.0, L3_HIT, FAR))  # for the L3 cache or the memory
 
 
 def nanoseconds_per_task(loop: Accesses, order: NDArray[np.integer], estimate: Estimate) -> float:
-    """Return an estimate of the average time of a task.
+    """Return an estimate of the average time of a task, from a sample of ranges of an order.
 
     Parameters
     ----------
@@ -127,61 +138,16 @@ def nanoseconds_per_task(loop: Accesses, order: NDArray[np.integer], estimate: E
     estimate
         Which time.
     """
-    tables = len(loop.row_bytes)
-    if loop.tasks == 0 or tables == 0:
-        return TASK
-    if estimate is Estimate.LEAST:
-        miss = np.full(tables, MISS)
-        return _of_sample(loop, order, (TASK, HIT), miss, miss)
-    is_bare = estimate is Estimate.BARE
-    usual = (BARE, OVERLAPPED) if is_bare else (TASK, HIT)
-    misses = (FOUND, BARE_L3_HIT, BARE_FAR) if is_bare else (MISS, L3_HIT, FAR)
-    return _of_sample(loop, order, usual, np.full(tables, NEXT), _misses(loop, misses))
-
-
-def transfer_per_task(loop: Accesses, order: NDArray[np.integer]) -> float:
-    """Return for how long a task occupies the memory in an order, empty for that of the loop: lines that no cache has.
-
-    All cores share it, so this is the least time of a task however many threads run.
-    """
     if loop.tasks == 0 or len(loop.row_bytes) == 0:
-        return 0.0
-    lines = np.where(_sizes(loop) <= L3_BYTES, 0.0, TRANSFER)
-    return _of_sample(loop, order, (0.0, 0.0), lines, lines)
-
-
-def waiting_per_task(loop: Accesses) -> float:
-    """Return for how long a task in the order of the loop waits for the L3 cache or the memory, in nanoseconds."""
-    if loop.tasks == 0 or len(loop.row_bytes) == 0:
-        return 0.0
-    misses = _misses(loop, (0.0, L3_HIT, FAR))
-    return _of_sample(loop, np.empty(0, np.int64), (0.0, 0.0), np.zeros_like(misses), misses)
-
-
-def _sizes(loop: Accesses) -> NDArray[np.int64]:
-    """Bytes of each table."""
-    return np.diff(loop.first_row) * loop.row_bytes
-
-
-def _misses(loop: Accesses, nanoseconds: tuple[float, float, float]) -> NDArray[np.float64]:
-    """Nanoseconds of a miss in each table: of one that the L2 cache holds, or the L3 cache, or only the memory."""
-    sizes, (small, middle, large) = _sizes(loop), nanoseconds
-    return np.select([sizes <= L2_BYTES, sizes <= L3_BYTES], [small, middle], large)
-
-
-def _of_sample(
-    loop: Accesses,
-    order: NDArray[np.integer],
-    usual: tuple[float, float],
-    following: NDArray[np.float64],
-    miss: NDArray[np.float64],
-) -> float:
-    """Nanoseconds of a task, from a sample of ranges of an order."""
+        return estimate.task
+    sizes = np.diff(loop.first_row) * loop.row_bytes
+    small, middle = sizes <= L2_BYTES, sizes <= L3_BYTES
+    beside, miss = (np.select([small, middle], each[:2], each[2]) for each in (estimate.beside, estimate.miss))
+    usual, of_tables = (estimate.task, estimate.hit), (loop.first_row, loop.row_bytes, loop.used_bytes)
     total, count = 0.0, 0
-    sizes = loop.first_row, loop.row_bytes, loop.used_bytes
     for begin in np.unique(np.linspace(0, max(loop.tasks - SAMPLE, 0), SAMPLES).astype(np.int64)).tolist():
         end = min(begin + SAMPLE, loop.tasks)
         cached = np.full(LINES, -1, np.int64)
-        total += _of_tasks(loop.touches, loop.flags, begin, end, order, *sizes, usual, following, miss, cached)
+        total += _of_tasks(loop.touches, loop.flags, begin, end, order, *of_tables, usual, beside, miss, cached)
         count += end - begin
     return total / count

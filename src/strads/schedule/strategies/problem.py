@@ -16,14 +16,15 @@ from strads.schedule.loop import Loop
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.cost import (
-    BARE,
     HANDOVER,
-    TASK,
+    IF_BARE,
+    LEAST,
+    TRANSFERRED,
+    USUAL,
+    WAITING,
     Accesses,
     Estimate,
     nanoseconds_per_task,
-    transfer_per_task,
-    waiting_per_task,
 )
 from strads.schedule.records.private_tables import without_private_tables
 from strads.schedule.records.touches import Touches, span
@@ -135,16 +136,16 @@ class Problem:
     @cached_property
     def nanoseconds_per_task(self) -> float:
         """Estimated lower bound on the time of a task on one thread, from its accesses."""
-        return self._nanoseconds(_IN_ORDER, Estimate.LEAST)
+        return self._nanoseconds(_IN_ORDER, LEAST)
 
     def nanoseconds_in(self, order: NDArray[np.integer] | None) -> float:
         """Estimated time of a task if tasks run in an order, by default that of the loop: to compare orders."""
-        return self._nanoseconds(_IN_ORDER if order is None else order, Estimate.USUAL)
+        return self._nanoseconds(_IN_ORDER if order is None else order, USUAL)
 
     @cached_property
     def nanoseconds_if_bare(self) -> float:
         """Estimated time of a task in the order of the loop if it computes nothing, so that its accesses overlap."""
-        return self._nanoseconds(_IN_ORDER, Estimate.BARE)
+        return self._nanoseconds(_IN_ORDER, IF_BARE)
 
     def pays(self, order: NDArray[np.integer], worthwhile: float) -> bool:
         """Whether two threads in `order` are at least `worthwhile` times as fast as one in that of the loop.
@@ -152,18 +153,18 @@ class Problem:
         Tasks are taken to compute nothing. Of the memory traffic only what exceeds that in loop order counts:
         arithmetic, which is not modelled, may hide the rest.
         """
-        alone, together = self.nanoseconds_if_bare, self._nanoseconds(order, Estimate.BARE)
-        fetched, more = (transfer_per_task(self._accesses, tasks) for tasks in (_IN_ORDER, order))
+        alone, together = self.nanoseconds_if_bare, self._nanoseconds(order, IF_BARE)
+        fetched, more = (nanoseconds_per_task(self._accesses, tasks, TRANSFERRED) for tasks in (_IN_ORDER, order))
         return alone >= worthwhile * max(together / 2, self.loop.certain_share * (more - fetched))
 
     def _nanoseconds(self, order: NDArray[np.integer], estimate: Estimate) -> float:
-        least = BARE if estimate is Estimate.BARE else TASK
-        return max(least, self.loop.certain_share * nanoseconds_per_task(self._accesses, order, estimate))
+        return max(estimate.task, self.loop.certain_share * nanoseconds_per_task(self._accesses, order, estimate))
 
     @property
     def waiting_share(self) -> float:
         """Estimated share of the time of a task, in the order of the loop, in which it waits for memory."""
-        return self.loop.certain_share * waiting_per_task(self._accesses) / self.nanoseconds_in(None)
+        waiting = nanoseconds_per_task(self._accesses, _IN_ORDER, WAITING)
+        return self.loop.certain_share * waiting / self.nanoseconds_in(None)
 
     @property
     def _accesses(self) -> Accesses:

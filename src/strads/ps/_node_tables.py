@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node
-from strads.engine.ps.rows import RowStore, Values
-from strads.engine.ps.table_format import TableFormat
+from strads.engine.ps.messages import Values
+from strads.engine.ps.table_format import RowStore, TableFormat
 
 
 def make(node: Node, name: str, format: TableFormat) -> None:

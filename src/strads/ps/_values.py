@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse as scipy_sparse
 
-from strads.engine.ps.rows import Result, Values
+from strads.engine.ps.messages import Result, Values
 from strads.engine.ps.sparse_rows import SparseResult, SparseValues
 from strads.engine.ps.table_format import TableFormat
 from strads.errors import ArgumentError, BodyIndexError, InputError

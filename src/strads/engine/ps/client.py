@@ -9,11 +9,22 @@ from numpy.typing import NDArray
 
 from strads.engine.ps.cache import Cache
 from strads.engine.ps.in_transit import InTransit
-from strads.engine.ps.messages import RETIRED, Forget, Read, RowNumbers, Rows, Seen, ToClient, ToServer, Update
+from strads.engine.ps.messages import (
+    RETIRED,
+    Forget,
+    Read,
+    Result,
+    RowNumbers,
+    Rows,
+    Seen,
+    ToClient,
+    ToServer,
+    Update,
+    Values,
+)
 from strads.engine.ps.own_writes import OwnWrites
 from strads.engine.ps.profile import REACH
-from strads.engine.ps.rows import PendingUpdates, Result, Values
-from strads.engine.ps.table_format import TableFormat
+from strads.engine.ps.table_format import PendingUpdates, TableFormat
 from strads.errors import ArgumentError
 from strads.schedule.consistency import Consistency, Push
 

@@ -1,13 +1,12 @@
 """Rows of a table as arrays, and updates of rows that wait to be sent."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
-from strads.engine.ps.messages import RowNumbers
-from strads.engine.ps.rows import Places
+from strads.engine.ps.messages import Places, RowNumbers
 
 
 class DenseRows:
@@ -21,11 +20,6 @@ class DenseRows:
 
     def __init__(self, values: NDArray[Any]):
         self.values = values
-
-    @classmethod
-    def zeros(cls, places: int, columns: int, dtype: DTypeLike) -> Self:
-        """Make rows of zeros; takes memory only where written."""
-        return cls(np.zeros((places, columns), dtype))
 
     @staticmethod
     def accumulate(out: NDArray[Any], positions: Places, values: NDArray[Any]) -> None:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from strads.cluster import Node
 from strads.cluster.driver import work_for_the_driver
 from strads.engine.ps.client import Client
-from strads.engine.ps.messages import RowNumbers, Rows, ToClient, Visible
-from strads.engine.ps.rows import Result, Values
+from strads.engine.ps.messages import Result, RowNumbers, Rows, ToClient, Values, Visible
 from strads.engine.ps.server import Server
 from strads.errors import ProgramStopped
 

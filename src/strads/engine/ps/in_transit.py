@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from strads.engine.ps.dense_rows import Coalesced
-from strads.engine.ps.messages import RowNumbers
+from strads.engine.ps.messages import RowNumbers, Values
 from strads.errors import InputError
 
 _PORTIONS = 1e6  # largest number of portions that an update may be sent in
@@ -27,10 +27,10 @@ class InTransit:
         self.is_bounded = is_bounded
         self._shape = rows, columns, dtype
         self._sums = Coalesced(rows, columns, dtype) if is_bounded else None
-        self._sent: dict[tuple[int, int], tuple[RowNumbers, NDArray[Any]]] = {}
+        self._sent: dict[tuple[int, int], tuple[RowNumbers, Values]] = {}
         self._next = 0
 
-    def within(self, rows: RowNumbers, deltas: NDArray[Any], bound: float) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    def within(self, rows: RowNumbers, deltas: NDArray[Any], bound: float) -> tuple[Values, Values | None]:
         """Split updates, entry by entry, into the part that fits within the bound and the rest (None: nothing).
 
         Of a repeated row, the first few updates may be taken and the others left.
@@ -66,7 +66,7 @@ class InTransit:
         assert self._sums is not None
         self._sums.add(rows, deltas)
 
-    def sent(self, shard: int, rows: RowNumbers, deltas: NDArray[Any]) -> int:
+    def sent(self, shard: int, rows: RowNumbers, deltas: Values) -> int:
         """Record updates sent to a shard; returns their number, -1 if there is no bound."""
         if not self.is_bounded:
             return -1

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 RETIRED = 1 << 40  # clock of a worker that has ended, so that none waits for it
 
 RowNumbers = NDArray[np.int64]
+Places = NDArray[np.int64]  # of rows in a store
+Values = Any  # contents of rows: an array (rows, columns), or SparseValues; values[which] selects rows
+Result = Any  # target of reads, result[positions] = values: an array, or a SparseResult
 
 
 class Read(NamedTuple):

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.engine.ps.messages import RETIRED, Forget, Read, RowNumbers, Rows, Seen, ToClient, ToServer, Update, Visible
-from strads.engine.ps.rows import RowStore
+from strads.engine.ps.table_format import RowStore
 from strads.schedule.consistency import Consistency, Push
 
 Combine = Callable[[int, NDArray[Any]], NDArray[Any]]

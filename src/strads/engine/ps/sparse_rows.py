@@ -1,13 +1,12 @@
 """Rows of a table with few nonzero entries."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
-from strads.engine.ps.messages import RowNumbers
-from strads.engine.ps.rows import Places
+from strads.engine.ps.messages import Places, RowNumbers
 
 
 class SparseValues:
@@ -79,7 +78,7 @@ def coalesced(count: int, rows: NDArray[Any], columns: NDArray[Any], values: NDA
 
 
 class SparseRows:
-    """Rows addressed by place, each with spare room in a common pool.
+    """Rows of zeros at first, addressed by place, each with spare room in a common pool.
 
     Parameters
     ----------
@@ -97,11 +96,6 @@ class SparseRows:
         self._values = np.empty(1024, dtype)
         self._end = 0
         self._room = 0  # total over all rows
-
-    @classmethod
-    def zeros(cls, places: int, columns: int, dtype: DTypeLike) -> Self:
-        """Make rows of zeros."""
-        return cls(places, dtype)
 
     @staticmethod
     def accumulate(out: SparseResult, positions: Places, values: SparseValues) -> None:

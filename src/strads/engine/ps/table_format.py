@@ -6,8 +6,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from strads.engine.ps.dense_rows import Coalesced, DenseRows
-from strads.engine.ps.rows import PendingUpdates, Result, RowStore
+from strads.engine.ps.messages import Result
 from strads.engine.ps.sparse_rows import SparseCoalesced, SparseResult, SparseRows
+
+RowStore = DenseRows | SparseRows  # rows addressed by place
+PendingUpdates = Coalesced | SparseCoalesced  # updates that a worker has made but not sent
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,10 @@ class TableFormat:
         return min(self.rows, self.cache_bytes // row)
 
     def make_rows(self, places: int) -> RowStore:
-        """Return `places` rows of zeros."""
-        kind: type[SparseRows] | type[DenseRows] = SparseRows if self.sparse else DenseRows
-        return kind.zeros(places, self.columns, self.dtype)
+        """Return `places` rows of zeros; they take memory only where written."""
+        if self.sparse:
+            return SparseRows(places, self.dtype)
+        return DenseRows(np.zeros((places, self.columns), self.dtype))
 
     def make_pending(self) -> PendingUpdates:
         """Return a collector of a worker's updates."""

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords, SparseRecords
 from strads.schedule.records.parts import as_sparse
-from strads.schedule.strategies.blocks import block_lookup
 
 _NO_BLOCKS = np.zeros(0, np.int32)
 NOBODY = -1  # owner of rows that no job has claimed
@@ -92,16 +91,12 @@ def ownership(plan: Plan, records: AccessRecords, tables: set[int], *, one_node:
             low[table], high[table] = cells
             continue
         base[table] = units
-        cut = _cut(plan, records, table) if one_node and plan.strategy == "buckets" else None
-        dealt = _dealt(plan, records, table)
-        if dealt is not None:
-            block_of[table] = dealt
-            units += int(dealt.max(initial=-1)) + 1
-        elif cut is None:
+        of_rows = _blocks(plan, records, table, one_node)
+        if of_rows is None:
             units += records.tables[table].rows
         else:
-            block_of[table] = block_lookup(cut, np.arange(len(cut) - 1, dtype=np.int32)).astype(np.int32)
-            units += len(cut) - 1
+            block_of[table] = of_rows
+            units += int(of_rows.max(initial=-1)) + 1
     holders = plan.offsets if plan.locks is None else np.arange(plan.tasks + 1, dtype=np.int64)
     offsets, claims = np.zeros(len(holders), np.int64), np.empty(0, np.int64)
     if units > 0:
@@ -119,12 +114,14 @@ def _cut(plan: Plan, records: AccessRecords, table: int) -> NDArray[np.int64] | 
     return plan.details.bounds.get(names[table]) if names.count(names[table]) == 1 else None
 
 
-def _dealt(plan: Plan, records: AccessRecords, table: int) -> NDArray[np.int32] | None:
-    """Return the block of each row of a table whose blocks are sets of fine ones: a job has all of its block."""
+def _blocks(plan: Plan, records: AccessRecords, table: int, one_node: bool) -> NDArray[np.int32] | None:
+    """Return the block of each row of a table of which a job owns whole blocks: of buckets, or sets of fine ones."""
+    if one_node and plan.strategy == "buckets" and (cut := _cut(plan, records, table)) is not None:
+        return np.repeat(np.arange(len(cut) - 1, dtype=np.int32), np.diff(cut))
     axis = plan.details.axis_of.get(records.tables[table].name)
     if axis is None:
         return None
-    return block_lookup(list(plan.details.bounds.values())[axis], plan.details.members[axis]).astype(np.int32)
+    return np.repeat(plan.details.members[axis], np.diff(list(plan.details.bounds.values())[axis]))
 
 
 def _cells(

@@ -12,7 +12,7 @@ from strads.schedule.loop import Loop
 from strads.schedule.loop_sample import LoopSample, plan_from_sample, plan_of_hot_row
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
-from strads.schedule.records.flow_dependences import FlowDependences, only_reads_earlier_results
+from strads.schedule.records.flow_dependences import FlowDependences, flow_dependences
 from strads.schedule.records.row_ranges import RowRanges, ranges_of
 from strads.schedule.strategies.colouring import colouring_of_ranges
 from strads.schedule.strategies.problem import Problem
@@ -84,9 +84,9 @@ def build_plan(
         return plan
     # Planning without all records must come to the same order, so the verdict of the parts counts here, too.
     found = FlowDependences.SELDOM if loop_sample is None else loop_sample.flow_dependences
-    if not in_order and (
-        only_reads_earlier_results(records) if found is FlowDependences.SELDOM else found is FlowDependences.FORWARD
-    ):
+    if not in_order and found is FlowDependences.SELDOM:
+        found = flow_dependences(records)
+    if not in_order and found is FlowDependences.FORWARD:
         plan = choose(problem, in_order=True, streams=loop.streams)
         return replace(plan, reason=f"{plan.reason}; {KEPT}")
     pays = None if loop_sample is None else loop_sample.pays

@@ -24,7 +24,7 @@ from strads.schedule.loop_sample import SHORT, LoopSample, PlanningCost, records
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
 from strads.schedule.records.access import AccessRecords
-from strads.schedule.records.flow_dependences import only_reads_earlier_results
+from strads.schedule.records.flow_dependences import FlowDependences, flow_dependences
 from strads.schedule.records.parts import nothing_recorded
 
 _CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
@@ -380,11 +380,11 @@ def _reads_earlier_results_by_element(tasks: NodeTasks, middle: AccessRecords) -
 
     Then the order of rows counts, too.
     """
-    if tasks.bound.sums_floats or not only_reads_earlier_results(middle):
+    if tasks.bound.sums_floats or flow_dependences(middle) is not FlowDependences.FORWARD:
         return False
     finer = _by_element(tasks)
     sample = None if finer is tasks else finer.record_middle()
-    return sample is not None and only_reads_earlier_results(sample)
+    return sample is not None and flow_dependences(sample) is FlowDependences.FORWARD
 
 
 def _room_for_copies(spec: LoopSpec, tasks: NodeTasks) -> dict[int, NDArray[Any]]:

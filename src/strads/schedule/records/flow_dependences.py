@@ -23,22 +23,14 @@ class FlowDependences(Enum):
     NEVER = "tasks only read rows that they also write"
 
 
-def only_reads_earlier_results(records: AccessRecords) -> bool:
-    """Whether many tasks read rows that only earlier tasks write, and none reads a row that a later task writes.
-
-    This holds for dynamic programming, substitution, recurrences and sums from the leaves of a tree to its root, but
-    not for sweeps over a grid or a graph, which read rows of earlier and later tasks, nor for tasks that only
-    accumulate.
-    """
-    return flow_dependences(records) is FlowDependences.FORWARD
-
-
 def flow_dependences(records: AccessRecords) -> FlowDependences:
     """Say what tasks read of rows that others write; what a task writes itself does not count.
 
-    A loop is `BACKWARD` if any part of it is.
+    A loop is `BACKWARD` if any part of it is. `FORWARD` are dynamic programming, substitution, recurrences and sums
+    from the leaves of a tree to its root, but not sweeps over a grid or a graph, which read rows of earlier and later
+    tasks, nor tasks that only accumulate.
     """
-    if records.rows.size == 0 or not _reads(records):
+    if records.rows.size == 0 or np.all(records.tags & 1):
         return FlowDependences.NEVER
     rows = [table.rows for table in records.tables]
     first_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
@@ -46,21 +38,13 @@ def flow_dependences(records: AccessRecords) -> FlowDependences:
     writer, latest = np.zeros((2, int(first_row[-1])), index_dtype(records.tasks + 1))
     none = np.empty(0, np.int64)
     if isinstance(records, UniformRecords):
-        accessed = zip(records.access_tables, records.access_writes, strict=True)
-        tags = np.array([2 * table + write for table, write in accessed], np.uint8)
-        touches = Touches(np.ascontiguousarray(records.rows).reshape(-1), none, len(tags))
+        touches = Touches(np.ascontiguousarray(records.rows).reshape(-1), none, len(records.access_tables))
     else:
-        tags, touches = records.tags, Touches(records.rows, records.offsets, -1)
-    fed = _feeding(touches, records.tasks, tags, first_row, writer, latest)
+        touches = Touches(records.rows, records.offsets, -1)
+    fed = _feeding(touches, records.tasks, records.tags, first_row, writer, latest)
     if fed in (_BACKWARD, _NEVER):
         return FlowDependences.BACKWARD if fed == _BACKWARD else FlowDependences.NEVER
     return FlowDependences.FORWARD if fed > MANY * records.tasks else FlowDependences.SELDOM
-
-
-def _reads(records: AccessRecords) -> bool:
-    if isinstance(records, UniformRecords):
-        return not all(records.access_writes)
-    return not bool(np.all(records.tags & 1))
 
 
 @njit(nogil=True, cache=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from strads.schedule import AccessRecords, SparseRecords, TableShape, UniformRecords
+from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 
 
 def uniform(

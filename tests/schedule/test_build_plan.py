@@ -14,20 +14,15 @@ from hypothesis import strategies as st
 from plan_check import verify_plan
 
 from strads.errors import PlanError
-from strads.schedule import (
-    AccessRecords,
-    Plan,
-    TableShape,
-    UniformRecords,
-    build_plan,
-    choice,
-)
+from strads.schedule import choice
 from strads.schedule.choice import STRATEGIES
 from strads.schedule.kernels import parallel
 from strads.schedule.kernels.counting_sort import PlanOrderCopy
 from strads.schedule.kernels.streaming import empty_lines
 from strads.schedule.loop import Loop
-from strads.schedule.planner import plan_of_ranges
+from strads.schedule.plan import Plan
+from strads.schedule.planner import build_plan, plan_of_ranges
+from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.parts import as_sparse
 from strads.schedule.records.row_ranges import Marks, RowRanges, ranges_of
 from strads.schedule.strategies import chunks, levels, rotation

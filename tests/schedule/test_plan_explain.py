@@ -3,7 +3,7 @@
 import numpy as np
 from access_patterns import ratings, sparse
 
-from strads.schedule import build_plan
+from strads.schedule.planner import build_plan
 
 
 def test_rotation_is_explained() -> None:

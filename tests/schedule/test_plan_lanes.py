@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from plan_check import verify_plan
 
 from strads.errors import PlanError
-from strads.schedule import AccessRecords, Plan, build_plan
+from strads.schedule.plan import Plan
+from strads.schedule.planner import build_plan
+from strads.schedule.records.access import AccessRecords
 from strads.schedule.strategies.lanes import rounds_of, with_barriers, with_lanes
 
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from plan_check import verify_plan
 
 from strads.errors import PlanError
-from strads.schedule import Plan, RowLocks, UniformRecords, build_plan
+from strads.schedule.plan import Plan, RowLocks
+from strads.schedule.planner import build_plan
+from strads.schedule.records.access import UniformRecords
 
 
 def without_edge(plan: Plan, edge: int) -> Plan:

@@ -5,7 +5,6 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from strads.engine.ps.messages import RETIRED, Forget, Read, RowNumbers, Rows, Seen, ToClient, ToServer, Update, Visible
@@ -64,9 +63,7 @@ class Server:
         self._news = 0  # updates since the last push to all
         self._parked: list[tuple[int, Read]] = []
         self._held: list[Update] = []
-        self._readers = {
-            client: _Reader(np.zeros((len(store) + 7) // 8, np.uint8)) for client in sorted(set(node_of))
-        }  # fmt: skip
+        self._readers = {client: _Reader(np.zeros(len(store), np.bool_)) for client in sorted(set(node_of))}
         self._in_transit: dict[tuple[int, int], dict[int, int]] = {}  # (worker, number): {client: push that brings it}
 
     @property
@@ -84,7 +81,7 @@ class Server:
             case Seen():
                 self._seen(client, message.number)
             case Forget():
-                _mark(self._readers[client].registered, message.rows // self._shards, False)
+                self._readers[client].registered[message.rows // self._shards] = False
 
     # -- reads -------------------------------------------------------------------------------------------------
 
@@ -93,7 +90,7 @@ class Server:
             self._parked.append((client, read))
             return
         if self._rules.push is not Push.NEVER:
-            _mark(self._readers[client].registered, read.rows // self._shards, True)
+            self._readers[client].registered[read.rows // self._shards] = True
         self._send(client, read.ticket, read.rows, -1)
 
     def _send(self, client: int, ticket: int, rows: RowNumbers, number: int) -> None:
@@ -130,7 +127,7 @@ class Server:
         self._store.add(places, update.deltas)
         if self._rules.push is not Push.NEVER:
             for reader in self._readers.values():
-                concerned = update.rows[_marked(reader.registered, places)]
+                concerned = update.rows[reader.registered[places]]
                 if len(concerned):
                     reader.changed.append(concerned)
 
@@ -199,8 +196,8 @@ class Server:
 class _Reader:
     """A server's state for one client."""
 
-    def __init__(self, registered: NDArray[np.uint8]):
-        self.registered = registered  # one bit per place: the client has read it
+    def __init__(self, registered: NDArray[np.bool_]):
+        self.registered = registered  # by place: the client has read it
         self.changed: list[RowNumbers] = []  # rows changed since the last push to it
         self.pushes = 0
         self.seen = 0
@@ -215,20 +212,3 @@ class _Reader:
         rows = np.unique(np.concatenate(self.changed)) if self.changed else np.empty(0, np.int64)
         self.changed.clear()
         return rows
-
-
-@njit(nogil=True, cache=True)
-def _mark(bits, places, value):  # type: ignore[no-untyped-def]
-    for place in places:
-        if value:
-            bits[place >> 3] |= np.uint8(1 << (place & 7))
-        else:
-            bits[place >> 3] &= np.uint8(~(1 << (place & 7)) & 255)
-
-
-@njit(nogil=True, cache=True)
-def _marked(bits, places):  # type: ignore[no-untyped-def]
-    out = np.empty(len(places), np.bool_)
-    for i in range(len(places)):
-        out[i] = (bits[places[i] >> 3] >> (places[i] & 7)) & 1
-    return out

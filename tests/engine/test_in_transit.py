@@ -15,7 +15,7 @@ def test_the_parts_of_an_update_are_within_the_bound_and_add_up_to_it(dtype, del
     rows, taken = np.arange(len(wanted)), np.zeros_like(wanted)
     rest = wanted
     while rest is not None:
-        transit = InTransit(len(wanted), 1, dtype, is_bounded=True)  # all that was sent before can be seen
+        transit = InTransit(len(wanted), 1, dtype)  # all that was sent before can be seen
         part, rest = transit.within(rows, rest, bound)
         assert part.dtype == dtype
         assert np.abs(part).max() <= bound

@@ -67,7 +67,7 @@ class _Worker:
     """A client's state for one of its workers."""
 
     pending: PendingUpdates
-    transit: InTransit
+    transit: InTransit | None  # if the model has a bound
     own: OwnWrites | None
     clock: int = 0
     is_draining: bool = False
@@ -121,7 +121,7 @@ class Client:
         self._workers = {
             worker: _Worker(
                 format.make_pending(),
-                InTransit(format.rows, format.columns, format.dtype, bounded),
+                InTransit(format.rows, format.columns, format.dtype) if bounded else None,
                 OwnWrites(self._store.accumulate) if format.read_my_writes else None,
             )
             for worker in workers
@@ -184,6 +184,7 @@ class Client:
             self._visible(shard, self._workers[message.worker], message.number)
 
     def _visible(self, shard: int, state: _Worker, number: int) -> None:
+        assert state.transit is not None  # servers confirm numbered updates only
         state.transit.visible(shard, number)
         if state.transit.is_empty:
             if state.is_draining and state.own is not None:
@@ -265,7 +266,7 @@ class Client:
                 state.asked = state.clock
                 self._ask_for_clock(worker, state.clock)
             return deltas
-        if not state.transit.is_bounded:
+        if state.transit is None:
             state.pending.add(rows, deltas)
             return None
         if state.is_draining:
@@ -307,7 +308,7 @@ class Client:
     def is_within_value_bound(self, worker: int) -> bool:
         """Whether a worker's updates in transit are within the bound of VAP; True under models without one."""
         state = self._workers[worker]
-        return not state.transit.is_bounded or state.transit.largest <= self._bound(state)
+        return state.transit is None or state.transit.largest <= self._bound(state)
 
     def _send(self, worker: int, after: int) -> None:
         state = self._workers[worker]
@@ -319,7 +320,7 @@ class Client:
             which = slice(None) if self._shards == 1 else np.flatnonzero(rows % self._shards == shard)
             part, values = rows[which], deltas[which]
             if len(part) or after != state.clock:
-                number = state.transit.sent(shard, part, values) if len(part) else -1
+                number = -1 if state.transit is None or not len(part) else state.transit.sent(shard, part, values)
                 self.outbox.append((shard, Update(self._table, worker, state.clock, after, part, values, number)))
         state.clock = after
 

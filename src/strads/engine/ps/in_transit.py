@@ -19,14 +19,10 @@ class InTransit:
     ----------
     rows, columns, dtype
         Shape and dtype of the table.
-    is_bounded
-        Whether the model has a bound; if not, nothing is tracked.
     """
 
-    def __init__(self, rows: int, columns: int, dtype: DTypeLike, is_bounded: bool):
-        self.is_bounded = is_bounded
-        self._shape = rows, columns, dtype
-        self._sums = Coalesced(rows, columns, dtype) if is_bounded else None
+    def __init__(self, rows: int, columns: int, dtype: DTypeLike):
+        self._sums = Coalesced(rows, columns, dtype)
         self._sent: dict[tuple[int, int], tuple[RowNumbers, Values]] = {}
         self._next = 0
 
@@ -40,7 +36,6 @@ class InTransit:
         InputError
             For values that could never be sent in portions within the bound: NaN, or far too large.
         """
-        assert self._sums is not None
         if not np.all(np.abs(deltas) <= _PORTIONS * bound):
             raise InputError(
                 f"an update has an entry of {np.abs(deltas).max():.3g}, of which VAP lets each worker have {bound:.3g} "
@@ -63,26 +58,21 @@ class InTransit:
 
     def add(self, rows: RowNumbers, deltas: NDArray[Any]) -> None:
         """Count updates as in transit."""
-        assert self._sums is not None
         self._sums.add(rows, deltas)
 
     def sent(self, shard: int, rows: RowNumbers, deltas: Values) -> int:
-        """Record updates sent to a shard; returns their number, -1 if there is no bound."""
-        if not self.is_bounded:
-            return -1
+        """Record updates sent to a shard; returns their number."""
         self._next += 1
         self._sent[shard, self._next] = rows, deltas
         return self._next
 
     def visible(self, shard: int, number: int) -> None:
         """Record that an update is visible to all."""
-        assert self._sums is not None
         rows, deltas = self._sent.pop((shard, number))
         self._sums.add(rows, -deltas)
 
     def reset(self) -> None:
         """Reset the sums, dropping accumulated rounding errors: nothing is in transit, or about to be."""
-        assert self._sums is not None
         self._sums.take()
 
     @property
@@ -93,4 +83,4 @@ class InTransit:
     @property
     def largest(self) -> float:
         """Largest absolute value of the sums."""
-        return 0.0 if self._sums is None else self._sums.largest
+        return self._sums.largest

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numba import njit, typeof, types
@@ -26,6 +26,7 @@ from strads.engine.plans.job_pool import (
     take_or_wait,
 )
 from strads.engine.plans.prefetch_trials import BLOCK, TRIALS, begin_block, end_block
+from strads.engine.plans.transfers import NodeTransfers
 from strads.engine.stopping import stoppable
 from strads.engine.views.kinds import RECENT
 from strads.engine.views.random_numbers import DRAW_STATE
@@ -310,19 +311,6 @@ def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> tuple[ND
     return np.zeros(locks.count, np.int32), locks.offsets, locks.ids, sequence, np.zeros(1, np.int64)
 
 
-class Transfers(Protocol):
-    """Actions between jobs, in the interpreter: barriers, and communication with other nodes."""
-
-    def open(self, pool: JobPool) -> None:
-        """Called before the first job."""
-
-    def serve(self, job: int) -> None:
-        """Perform the action that an empty job stands for; the job then counts as finished."""
-
-    def idle(self) -> None:
-        """Called by a thread that finds no job ready."""
-
-
 def execute(
     worker: Worker,
     executable: ExecutablePlan,
@@ -330,9 +318,8 @@ def execute(
     team: ThreadTeam,
     *,
     claiming: Claiming = UNCLAIMED,
-    transfers: Transfers | None = None,
+    transfers: NodeTransfers | None = None,
     job_order: str = "heaviest",
-    patience: int = 0,
     record_order: bool = False,
 ) -> Execution:
     """Execute a plan once.
@@ -351,7 +338,7 @@ def execute(
         Owners of rows, and the rows that each job claims, if there are guarded tables.
     transfers
         Serves the plan's empty jobs; without one they are skipped.
-    job_order, patience
+    job_order
         See `make_job_pool`.
     record_order
         Whether to record the order of tasks of a `locked` plan.
@@ -361,6 +348,7 @@ def execute(
     The first exception of the body; the other threads stop after a few more tasks.
     """
     plan = executable.plan
+    patience = 0 if transfers is None else transfers.patience
     pool = make_job_pool(plan, order=job_order, patience=patience)
     locking = _locking(plan.locks, plan.tasks, record_order)
     arrays = _worker_arguments(pool, locking, claiming, executable, served=transfers is not None)

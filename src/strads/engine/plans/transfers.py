@@ -96,7 +96,7 @@ class NodeTransfers:
         self.arrived = self._waiting.arrived
 
     def open(self, pool: JobPool) -> None:
-        """Provide the memory for all arrivals."""
+        """Provide the memory for all arrivals, before the first job."""
         self._pool = pool
         first = self._part.plan.jobs - len(self._arrivals)
         for number, buffer in enumerate(self._arrivals):
@@ -115,7 +115,7 @@ class NodeTransfers:
         arrive(self._pool, job)
 
     def serve(self, job: int) -> None:
-        """Send rows, or join the other nodes at a barrier."""
+        """Perform what an empty job stands for: send rows, or join the other nodes at a barrier."""
         if job < len(self._departures):
             buffer = self._departures[job]
             self._comm.put(buffer.load(), buffer.move.target, _ROWS + buffer.move.number)

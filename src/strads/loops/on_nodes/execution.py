@@ -214,7 +214,6 @@ class _Call:
                     claiming=self.claiming,
                     transfers=transfers,
                     job_order=loop.spec.options.job_order,
-                    patience=0 if transfers is None else transfers.patience,
                     record_order=record_order,
                 )
                 comm.check()

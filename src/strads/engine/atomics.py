@@ -43,18 +43,6 @@ def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, desi
 
 
 @intrinsic
-def exchange(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Set `array[index]` to `value` atomically; returns the previous value."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _element_pointer(context, builder, array, args[0], args[1])
-        new = context.cast(builder, args[2], value, array.dtype)
-        return builder.atomic_rmw("xchg", pointer, new, _ORDERING)
-
-    return array.dtype(array, types.intp, value), codegen
-
-
-@intrinsic
 def load(typingctx: Any, array: Any, index: Any) -> Any:
     """Load `array[index]` atomically, never cached in a register; elements must have 8 bytes."""
 

@@ -12,7 +12,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
-from strads.engine.atomics import compare_and_swap, exchange, fetch_add, pause
+from strads.engine.atomics import compare_and_swap, fetch_add, pause
 from strads.engine.plans.job_pool import (
     FINISHED,
     STOPPED,
@@ -109,7 +109,7 @@ def _acquire(locks, ids, first, last, state) -> bool:  # type: ignore[no-untyped
 def _release(locks, ids, first, last) -> None:  # type: ignore[no-untyped-def]
     """Release what `_acquire` has acquired: the `locks` `ids[first:last]`."""
     for entry in range(first, last):
-        exchange(locks, ids[entry], 0)
+        fetch_add(locks, ids[entry], -1)
 
 
 @njit(nogil=True, cache=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from strads.engine.atomics import compare_and_swap, exchange, load, pause
+from strads.engine.atomics import compare_and_swap, fetch_add, load, pause
 from strads.schedule.plan import Plan
 
 WAIT = -1  # no job is ready, but some are still to come
@@ -187,7 +187,7 @@ def take_or_wait(pool: JobPool, member: int, members: int) -> int:
         if _may_take(pool):
             _lock(pool)
             job = take(pool, member, members)
-            exchange(pool.state, _LOCK, 0)
+            fetch_add(pool.state, _LOCK, -1)
             if job != WAIT:
                 return job
         attempts += 1
@@ -201,7 +201,7 @@ def finish_locked(pool: JobPool, job: int) -> None:
     """Thread-safe `finish`."""
     _lock(pool)
     finish(pool, job)
-    exchange(pool.state, _LOCK, 0)
+    fetch_add(pool.state, _LOCK, -1)
 
 
 @njit(nogil=True, cache=True)
@@ -210,7 +210,7 @@ def arrive(pool: JobPool, job: int) -> None:
     _lock(pool)
     pool.state[_TAKEN] += 1
     finish(pool, job)
-    exchange(pool.state, _LOCK, 0)
+    fetch_add(pool.state, _LOCK, -1)
 
 
 def stop(pool: JobPool) -> None:

@@ -14,7 +14,7 @@ from strads.schedule.kernels.parallel import sequential
 from strads.schedule.kernels.streaming import begins_line, empty_lines
 from strads.schedule.loop import Loop
 from strads.schedule.records.access import TableShape, UniformRecords
-from strads.schedule.strategies.blocks import apportion, block_lookup, equal_work_cuts
+from strads.schedule.strategies.blocks import apportion, equal_work_cuts
 from strads.schedule.strategies.precedence import barriers, chain, heaviest_chain
 from strads.schedule.strategies.problem import Problem
 
@@ -37,10 +37,6 @@ def test_cuts_follow_work_not_length() -> None:
     assert equal_work_cuts(np.array([0, 0, 0]), 4).tolist() == [0, 3]
     loads = np.add.reduceat(np.arange(10_000), equal_work_cuts(np.arange(10_000), 32)[:-1])
     assert loads.max() / loads.min() < 1.02
-
-
-def test_lookup_repeats_the_value_of_each_block() -> None:
-    assert block_lookup(np.array([0, 2, 5]), np.array([7, 9])).tolist() == [7, 7, 9, 9, 9]
 
 
 def test_blocks_are_shared_in_proportion_to_work() -> None:

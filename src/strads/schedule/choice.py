@@ -159,14 +159,14 @@ def choose(
             continue
         gain = _gain(problem, plan, share, alone)
         if _is_enough(plan, gain):
-            return with_rejected(plan, rejected)
+            return plan.with_details(rejected=rejected)
         rejected[strategy] = _why(plan, gain)
         if gain > best_gain:
             best, best_gain = plan, gain
     if best is None:
-        return with_rejected(in_sequence(problem), rejected)
+        return in_sequence(problem).with_details(rejected=rejected)
     del rejected[best.strategy]
-    return with_rejected(best, rejected)
+    return best.with_details(rejected=rejected)
 
 
 def _candidates(*, in_order: bool, streams: bool) -> tuple[str, ...]:
@@ -212,8 +212,3 @@ def one_job(problem: Problem, strategy: str, reason: str) -> Plan:
     groups = problem.contiguous_groups(1)
     jobs = len(groups[1]) - 1
     return problem.plan(strategy, reason, groups, np.zeros(jobs, np.int32), no_precedence(jobs))
-
-
-def with_rejected(plan: Plan, rejected: dict[str, str]) -> Plan:
-    """Note why other strategies were rejected."""
-    return plan.with_details(rejected=rejected)

@@ -114,7 +114,7 @@ class Details:
     deck
         What plans of other deals can be made from.
     is_dealt
-        Whether another deal gives another plan, made from the records.
+        Whether another deal gives another plan: from `deck` or, without one, from the records.
     near
         Rows that jobs draw by `near`, by name of the table.
     notes, notes_on_near, rejected

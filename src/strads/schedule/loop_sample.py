@@ -56,11 +56,6 @@ class OneJob:
     reason: str  # follows `ALONE` in the reason of the plan
     rejected: dict[str, str]  # strategy → why it was rejected
 
-    @classmethod
-    def after(cls, trial: Plan, reason: str) -> "OneJob":
-        """Take over the reasons of an attempt to plan some of the tasks."""
-        return cls(reason, dict(trial.details.rejected))
-
 
 @dataclass(frozen=True)
 class PlanningCost:
@@ -298,7 +293,7 @@ class LoopSample:
             return None
         if self.keeps_order:
             reason = f"its order matters, and {self._middle.tasks:,} tasks of its middle can hardly run together"
-            return OneJob.after(plan, reason)
+            return OneJob(reason, dict(plan.details.rejected))
         part = self._of_spread
         if part is None:
             return None
@@ -309,7 +304,7 @@ class LoopSample:
             return self._too_costly(plan.strategy, plan.details.rejected)
         cause = plan.details.bottleneck or "they share rows"
         reason = f"two threads would hardly be faster for {part.tasks:,} tasks from all over it: {cause}"
-        return OneJob.after(plan, reason)
+        return OneJob(reason, dict(plan.details.rejected))
 
     def _too_costly(self, strategy: str, rejected: Mapping[str, str]) -> OneJob | None:
         """Return why a loop is not planned by a strategy, if that takes as long as very many calls."""

@@ -17,7 +17,7 @@ from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.ownership import Ownership, ownership
 from strads.schedule.records.pools import Pools, merged, pools
-from strads.schedule.strategies.dealing import DEAL_EVERY, is_dealt
+from strads.schedule.strategies.dealing import DEAL_EVERY
 from strads.schedule.strategies.lanes import rounds_of, with_barriers, with_lanes
 
 _STRETCH = 1 << 16  # tasks
@@ -146,6 +146,6 @@ def notes_on_pools(tasks: NodeTasks, plan: Plan, near: Sequence[Pools]) -> tuple
             of = f"the block that the job has, of {many} rows; rows are dealt to other blocks every {DEAL_EVERY} calls"
         else:
             of = f"the rows that tasks of the job touch, {many}; "
-            of += f"a new plan every {DEAL_EVERY} calls" if is_dealt(plan) else "they are the same in every call"
+            of += f"a new plan every {DEAL_EVERY} calls" if plan.details.is_dealt else "they are the same in every call"
         lines.append(f"rng.near draws rows of {names}{found.about_weights} from {of}")
     return tuple(lines)

@@ -31,7 +31,6 @@ from strads.schedule.nodes.placement import NodePlan
 from strads.schedule.planner import build_plan
 from strads.schedule.records.hot_rows import hot_row, sample
 from strads.schedule.records.parts import concatenated, nothing_recorded
-from strads.schedule.strategies.dealing import is_dealt
 
 
 def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts | None:
@@ -165,7 +164,7 @@ def _prepare(
             copied = program.written_bytes(whole.bound) / max(len(spec.indices), 1)
             positions = program.argument_roles.position_of
             reusable = ReusablePreparation(whole.bound.type_key, copied, program.variant, positions)
-        kept = together if (spec.options.interpreted and not decision.checks_all) or is_dealt(plan) else None
+        kept = together if (spec.options.interpreted and not decision.checks_all) or plan.details.is_dealt else None
         facts = LoopFacts(
             plan=plan,
             bounds=bounds,

@@ -20,7 +20,7 @@ from strads.schedule.nodes.placement import NodePlan
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.pools import Pools
-from strads.schedule.strategies.dealing import Deal, is_dealt
+from strads.schedule.strategies.dealing import Deal
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class LoopFacts:
     @property
     def is_dealt(self) -> bool:
         """Whether another deal of rows to blocks gives another plan."""
-        return is_dealt(self.plan)
+        return self.plan.details.is_dealt
 
     @property
     def has_no_parallel_plan(self) -> bool:

@@ -50,7 +50,8 @@ def pools(plan: Plan, records: AccessRecords, tables: frozenset[int], weights: N
     low, high, dealt = offsets[pool], offsets[pool + 1], found is not None
     if weights is None:
         return Pools(rows, low, high, *_unweighted(), dealt)
-    share, other, weightless = _aliases(rows, offsets, given_weights(weights))
+    share, other = np.ones(len(rows)), np.zeros(len(rows), np.int64)
+    weightless = int(_fill(rows, offsets, given_weights(weights), share, other))
     if weightless:
         warnings.warn(_WEIGHTLESS, stacklevel=2)
     return Pools(rows, low, high, share, other, dealt, weightless)
@@ -152,14 +153,6 @@ def _list_rows(
                 kept += 1
         end = kept
         offsets[job + 1] = end
-
-
-def _aliases(
-    rows: NDArray[np.int64], offsets: NDArray[np.int64], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-    """Return the alias table of each pool, and in how many of them rows are equally likely as none has a weight."""
-    share, other = np.ones(len(rows)), np.zeros(len(rows), np.int64)
-    return share, other, int(_fill(rows, offsets, weights, share, other))
 
 
 @njit(nogil=True, cache=True)

@@ -1,6 +1,7 @@
 """Tables of which no two tasks touch the same row, such as one result for each task: they cause no conflicts."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
@@ -51,7 +52,7 @@ def _without(found: WrittenRows, private: set[int], table_of: tuple[int, ...]) -
     )
     written = found.written
     if len(written) > 0:
-        kept = [written[a:b] for t, (a, b) in enumerate(_spans(found.first_row)) if t not in private]
+        kept = [written[a:b] for t, (a, b) in enumerate(pairwise(found.first_row.tolist())) if t not in private]
         written = np.concatenate([written[:0], *kept])
     smaller = replace(found, first_row=first_row, base=base, written=written)
     if found.columns is None:
@@ -63,10 +64,6 @@ def _without(found: WrittenRows, private: set[int], table_of: tuple[int, ...]) -
     return replace(
         smaller, columns=tuple(kinds), column_writes=tuple(kinds.values()), writes=sum(kinds.values()) * tasks
     )
-
-
-def _spans(first_row: NDArray[np.int64]) -> list[tuple[int, int]]:
-    return list(zip(first_row[:-1].tolist(), first_row[1:].tolist(), strict=True))
 
 
 @njit(nogil=True, cache=True)

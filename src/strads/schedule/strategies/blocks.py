@@ -51,11 +51,6 @@ def equal_work_cuts(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]
     return np.array([*bounds, len(work)], np.int64)
 
 
-def block_lookup(bounds: NDArray[np.int64], values: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Value of the block that each row belongs to; shape (rows,), dtype of `values`."""
-    return np.repeat(values, np.diff(bounds))
-
-
 def blocks_for_cache(table_bytes: int, most: int) -> int:
     """Number of blocks, at most `most`, such that each fits in a core's cache."""
     return min(most, -(-table_bytes // CACHE_BYTES))

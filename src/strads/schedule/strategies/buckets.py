@@ -11,7 +11,7 @@ from strads.schedule.kernels.parallel import chunk_bounds, index_dtype
 from strads.schedule.kernels.prefetch import SOON, prefetch
 from strads.schedule.plan import Plan
 from strads.schedule.records.touches import Touches, span
-from strads.schedule.strategies.blocks import apportion, block_lookup, blocks_for_cache, equal_work_cuts
+from strads.schedule.strategies.blocks import apportion, blocks_for_cache, equal_work_cuts
 from strads.schedule.strategies.dealing import GRAIN, dealt, generator
 from strads.schedule.strategies.precedence import chain
 from strads.schedule.strategies.problem import Problem
@@ -225,7 +225,7 @@ def _keys(
     for begin, end in zip(problem.first_row[:-1], problem.first_row[1:], strict=True):
         if np.any(problem.row_work[begin:end]):
             bounds, member = next(cut)
-            block_of[begin:end] = block_lookup(bounds, first_block + member)
+            block_of[begin:end] = np.repeat(first_block + member, np.diff(bounds))
             first_block += int(member.max()) + 1
     count = blocks**width + FREE_JOBS
     chunks = chunk_bounds(problem.tasks, problem.threads)

@@ -50,15 +50,11 @@ def deal_plan(deck: Deck, deal: Deal) -> Plan:
             members=members,
             axis_of=deck.axis_of,
             deck=deck,
+            is_dealt=True,
             bottleneck=bottleneck(names, deck.blocks),
             work=jobs.tasks,
         ),
     )
-
-
-def is_dealt(plan: Plan) -> bool:
-    """Whether another deal gives another plan."""
-    return plan.details.is_dealt or plan.details.deck is not None
 
 
 def generator(deal: Deal) -> np.random.Generator:

@@ -52,16 +52,12 @@ def locked(problem: Problem) -> Plan:
     groups = problem.pieces()
     jobs = len(groups[1]) - 1
     locks = row_locks(problem)
-    row, sharing = problem.busiest_row
+    row, sharing = problem.busiest_row_of(problem.tasks)
     reason = f"the loop is cut into {jobs} jobs that run in any order, each task under locks of its rows"
     if row >= 0:
         reason += f" ({sharing} of {problem.tasks} tasks share {problem.row_name(row)})"
     reason += "; the result depends on timing, that of any other strategy does not"
     stage = np.zeros(jobs, np.int32)
     plan = problem.plan("locked", reason, groups, stage, no_precedence(jobs), locks=locks)
-    return replace(plan, parallelism=min(plan.parallelism, lock_parallelism(problem)))
-
-
-def lock_parallelism(problem: Problem) -> float:
-    """Upper bound on the parallelism under row locks: the tasks of the busiest row run one after another."""
-    return problem.tasks / max(problem.busiest_row[1], 1)
+    # The tasks of the busiest row run one after another.
+    return replace(plan, parallelism=min(plan.parallelism, problem.tasks / max(sharing, 1)))

@@ -246,13 +246,8 @@ class Problem:
             bounds = np.unique(np.searchsorted(before, shares * before[-1] // groups))
         return None, bounds.astype(np.int64)
 
-    @cached_property
-    def busiest_row(self) -> tuple[int, int]:
-        """The row that most tasks touch, and the number of these tasks; (−1, 0) if no row is touched."""
-        return self.busiest_row_of(self.tasks)
-
     def busiest_row_of(self, tasks: int) -> tuple[int, int]:
-        """The same for the first `tasks` tasks."""
+        """The row that most of the first `tasks` tasks touch, and the number of these; (−1, 0) if none is touched."""
         if self.rows == 0:
             return -1, 0
         counts = _tasks_per_row(self.touches, tasks, np.zeros((2, self.rows), index_dtype(tasks)))

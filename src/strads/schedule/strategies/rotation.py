@@ -19,7 +19,7 @@ from strads.schedule.kernels.counting_sort import group_by_key, sort_groups
 from strads.schedule.kernels.parallel import TILE, chunk_bounds, index_dtype
 from strads.schedule.plan import Plan
 from strads.schedule.records.written_rows import columns_equal
-from strads.schedule.strategies.blocks import CACHE_BYTES, block_lookup, blocks_for_cache, equal_work_cuts
+from strads.schedule.strategies.blocks import CACHE_BYTES, blocks_for_cache, equal_work_cuts
 from strads.schedule.strategies.dealing import GRAIN, deal_plan
 from strads.schedule.strategies.grid import GridJobs, bottleneck, odd, reason_of
 from strads.schedule.strategies.problem import Problem
@@ -317,7 +317,7 @@ def _keys(
         stride = int(np.prod(shape[axis + 1 :]))
         table = problem.column_tables[column]
         values = (np.arange(shape[axis]) * stride).astype(np.uint16)
-        share[problem.first_row[table] : problem.first_row[table + 1]] = block_lookup(cuts[axis], values)
+        share[problem.first_row[table] : problem.first_row[table + 1]] = np.repeat(values, np.diff(cuts[axis]))
     bounds = chunk_bounds(problem.tasks, problem.threads)
     keys = np.empty(problem.tasks, np.uint16)
     counts = np.zeros((len(bounds) - 1, passes * int(np.prod(shape))), index_dtype(problem.tasks))

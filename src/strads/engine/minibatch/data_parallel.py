@@ -204,16 +204,13 @@ class Exchange:
         return self.minibatches.participants(self.lanes)
 
 
-@dataclass(frozen=True)
-class ExchangeOutcome:
-    """Result of an exchange on a node: times by worker number, and staleness histograms by parameter."""
+def exchange(node: Node, what: Exchange) -> tuple[dict[int, WorkerTimes], list[NDArray[np.int64]]]:
+    """Run all minibatches; the parameters are updated once all workers have ended (a collective).
 
-    times: dict[int, WorkerTimes]
-    histograms: list[NDArray[np.int64]]
-
-
-def exchange(node: Node, what: Exchange) -> ExchangeOutcome:
-    """Run all minibatches; the parameters are updated once all workers have ended (a collective)."""
+    Returns
+    -------
+    Times by number of this node's workers, and staleness histograms by parameter.
+    """
     workers = np.diff(what.minibatches.worker_bounds(node.size)) // what.lanes
     node_of = tuple(np.repeat(np.arange(node.size), workers).tolist())
     own = [worker for worker, place in enumerate(node_of) if place == node.rank]
@@ -228,7 +225,7 @@ def exchange(node: Node, what: Exchange) -> ExchangeOutcome:
     times = WorkerThreads(node, endpoints, own, lambda worker: _work(what, endpoints, worker)).run()
     for parameter, store in zip(what.parameters, stores, strict=True):
         _collect(node, parameter, store.values)
-    return ExchangeOutcome(times, [endpoint.histogram for endpoint in endpoints])
+    return times, [endpoint.histogram for endpoint in endpoints]
 
 
 def _work(what: Exchange, endpoints: Sequence[Endpoint], worker: int) -> WorkerTimes:

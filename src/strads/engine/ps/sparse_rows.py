@@ -1,5 +1,6 @@
 """Rows of a table with few nonzero entries."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,15 +60,17 @@ class SparseResult:
 
     def assembled(self) -> SparseValues:
         """Return all rows."""
-        rows = [np.repeat(positions, np.diff(part.starts)) for positions, part in self._parts]
-        columns = [part.columns for _, part in self._parts]
-        values = [part.values for _, part in self._parts]
-        return coalesced(self._count, *_joined(rows, columns, values, self._dtype))
+        return coalesced(self._count, *_entries(self._parts, self._dtype))
 
 
-def _joined(rows: Any, columns: Any, values: Any, dtype: DTypeLike) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    if not rows:
+def _entries(
+    parts: Sequence[tuple[NDArray[np.int64], SparseValues]], dtype: DTypeLike
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+    """Return row, column and value of all entries of some numbered rows."""
+    if not parts:
         return np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, dtype)
+    rows = [np.repeat(numbers, np.diff(part.starts)) for numbers, part in parts]
+    columns, values = [part.columns for _, part in parts], [part.values for _, part in parts]
     return np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
 
 
@@ -205,10 +208,7 @@ class SparseCoalesced:
         return taken
 
     def _coalesced(self) -> tuple[RowNumbers, SparseValues]:
-        rows = [np.repeat(rows, np.diff(part.starts)) for rows, part in self._parts]
-        columns = [part.columns for _, part in self._parts]
-        values = [part.values for _, part in self._parts]
-        of_entries, *entries = _joined(rows, columns, values, self._dtype)
+        of_entries, *entries = _entries(self._parts, self._dtype)
         updated, places = np.unique(of_entries, return_inverse=True)
         return updated, coalesced(len(updated), places, *entries)
 

@@ -176,10 +176,10 @@ class _Run:
 
         lanes = self._loop.team.size if self._is_hybrid else 1
         parameters = list(self._parameters.values())
-        outcome = exchange(
+        times, histograms = exchange(
             self._loop.node, Exchange(self._minibatches, lanes, self._loop.call.consistency, parameters, run)
         )
         for position in self._loop.program.facts.written:
             if position in self._loop.shards:
                 self._loop.shards[position].is_complete = False
-        return outcome.times, dict(zip(self._parameters, outcome.histograms, strict=True))
+        return times, dict(zip(self._parameters, histograms, strict=True))

@@ -21,11 +21,12 @@ from strads.schedule.kernels.counting_sort import PlanOrderCopy
 from strads.schedule.kernels.streaming import empty_lines
 from strads.schedule.loop import Loop
 from strads.schedule.plan import Plan
-from strads.schedule.planner import build_plan, plan_of_ranges
+from strads.schedule.planner import build_plan
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.parts import as_sparse
 from strads.schedule.records.row_ranges import Marks, RowRanges, ranges_of
 from strads.schedule.strategies import chunks, levels, rotation
+from strads.schedule.strategies.wavefront import wavefront_of_ranges
 
 
 def loop(records: AccessRecords, **known: Any) -> Loop:
@@ -426,7 +427,7 @@ def test_ranges_of_rows_tell_all_dependences(records: AccessRecords, size: int, 
     assert all(
         np.array_equal(one, other) for one, other in zip(vars(whole).values(), vars(ranges).values(), strict=True)
     )
-    plan = plan_of_ranges(bounds, ranges, in_order=True, worthwhile=0.0)
+    plan = wavefront_of_ranges(bounds, ranges, 0.0)
     if plan is not None:
         verify_plan(plan, records)
         assert conflicts_in_loop_order(plan, records)

@@ -101,7 +101,7 @@ def order_pays(problem: Problem, strategy: str) -> bool:
 
     Tasks that stream through memory and compute little are slower in any other order than theirs.
     """
-    if problem.near:
+    if problem.loop.near:
         return True
     if problem.copy_in_order is not None:
         problem = replace(problem, copy_in_order=None)  # the copy may overwrite the records
@@ -116,7 +116,6 @@ def choose(
     problem: Problem,
     *,
     in_order: bool,
-    streams: bool,
     share: float = 1.0,
     alone: float | None = None,
     pays: Callable[[str], bool] | None = None,
@@ -127,8 +126,8 @@ def choose(
     ----------
     problem
         The loop, or tasks from all over it.
-    in_order, streams
-        As in `Loop`.
+    in_order
+        Whether the result must be that of the sequential loop.
     share
         Fraction of the loop's tasks that the problem contains.
     alone
@@ -138,11 +137,11 @@ def choose(
     """
     rejected: dict[str, str] = {}
     best, best_gain = None, WORTHWHILE
-    for strategy in _candidates(in_order=in_order, streams=streams):
-        if problem.near and strategy == "wavefront":
+    for strategy in _candidates(in_order=in_order, streams=problem.loop.streams):
+        if problem.loop.near and strategy == "wavefront":
             rejected[strategy] = "its jobs own no rows from which near could draw"
             continue
-        if strategy == "colouring" and problem.near:
+        if strategy == "colouring" and problem.loop.near:
             rejected[strategy] = "it is not tried for loops that call near"
             continue
         if strategy == "colouring" and middle_of(problem.tasks):

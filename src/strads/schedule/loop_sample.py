@@ -298,8 +298,7 @@ class LoopSample:
         if part is None:
             return None
         share, alone = part.tasks / self._loop.tasks, self._problem.nanoseconds_in(None)
-        streams = self._loop.streams
-        plan = choose(part, in_order=False, streams=streams, share=share, alone=alone, pays=self.pays)
+        plan = choose(part, in_order=False, share=share, alone=alone, pays=self.pays)
         if plan.strategy != "sequential":
             return self._too_costly(plan.strategy, plan.details.rejected)
         cause = plan.details.bottleneck or "they share rows"
@@ -320,7 +319,7 @@ def _plan_in_order(part: SparseRecords, whole: Loop) -> Plan:
     loop = replace(whole, tasks=part.tasks, in_order=True, streams=False, near=(), deal=(), seed=0)
     problem = Problem.of(part, loop, _THREADS)
     plan = plan_of_hot_row(problem) or plan_from_sample(problem, LoopSample.of(part, loop))
-    return plan or choose(problem, in_order=True, streams=False)
+    return plan or choose(problem, in_order=True)
 
 
 def plan_of_hot_row(problem: Problem) -> Plan | None:

@@ -87,10 +87,10 @@ def build_plan(
     if not in_order and found is FlowDependences.SELDOM:
         found = flow_dependences(records)
     if not in_order and found is FlowDependences.FORWARD:
-        plan = choose(problem, in_order=True, streams=loop.streams)
+        plan = choose(problem, in_order=True)
         return replace(plan, reason=f"{plan.reason}; {KEPT}")
     pays = None if loop_sample is None else loop_sample.pays
-    return choose(problem, in_order=in_order, streams=loop.streams, pays=pays)
+    return choose(problem, in_order=in_order, pays=pays)
 
 
 def _coloured(records: AccessRecords, loop_sample: LoopSample | None) -> Plan | None:
@@ -98,14 +98,7 @@ def _coloured(records: AccessRecords, loop_sample: LoopSample | None) -> Plan | 
     return None if bounds is None else colouring_of_ranges(bounds, ranges_of(records, bounds))
 
 
-def plan_of_ranges(
-    bounds: NDArray[np.int64],
-    ranges: RowRanges,
-    *,
-    in_order: bool,
-    keeps_order: bool = True,
-    worthwhile: float = WORTHWHILE,
-) -> Plan | None:
+def plan_of_ranges(bounds: NDArray[np.int64], ranges: RowRanges, *, in_order: bool, keeps_order: bool) -> Plan | None:
     """Plan a loop by the ranges of rows that its chunks touch; None if it must be recorded in full to be planned.
 
     Parameters
@@ -116,10 +109,8 @@ def plan_of_ranges(
         Whether the result must be that of the sequential loop.
     keeps_order
         Whether the chunks are those of a loop whose order counts.
-    worthwhile
-        Least parallelism of a wavefront.
     """
     if not keeps_order:
         return colouring_of_ranges(bounds, ranges)
-    plan = wavefront_of_ranges(bounds, ranges, worthwhile)
+    plan = wavefront_of_ranges(bounds, ranges, WORTHWHILE)
     return plan if plan is None or in_order else replace(plan, reason=f"{plan.reason}; {KEPT}")

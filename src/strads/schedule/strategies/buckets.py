@@ -150,8 +150,8 @@ def buckets(problem: Problem) -> Plan:
     groups = group_by_key(keys, counts, present[priority], bounds, problem.parallel)
     details = Details(
         blocks={name: int(member.max()) + 1 for name, member in zip(names, members, strict=True)},
-        bounds={} if problem.near else dict(zip(names, cuts, strict=True)),
-        is_dealt=bool(problem.near),
+        bounds={} if problem.loop.near else dict(zip(names, cuts, strict=True)),
+        is_dealt=bool(problem.loop.near),
     )
     stages = int(stage.max(initial=-1)) + 1
     reason = (
@@ -202,7 +202,7 @@ def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[n
     random, cuts, members = generator(problem.loop.deal), [], []
     for table in touched:
         count = int(given[table])
-        if any(table in group for group in problem.near):
+        if any(table in group for group in problem.loop.near):
             count = min(count, max(problem.tables[table].rows // ROWS_NEAR, MIN_NEAR))
             cuts.append(equal_work_cuts(pieces[table], GRAIN * count))
             members.append(dealt(len(cuts[-1]) - 1, min(count, len(cuts[-1]) - 1), random))

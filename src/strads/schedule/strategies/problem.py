@@ -69,11 +69,6 @@ class Problem:
         return cls(records, written, found, tables_of, records.tasks, loop, threads, copy_in_order)
 
     @property
-    def near(self) -> tuple[frozenset[int], ...]:
-        """Groups of tables from which rows are drawn."""
-        return self.loop.near
-
-    @property
     def parallel(self) -> Parallel:
         """Runs large passes over the tasks in chunks."""
         return self.loop.parallel

@@ -103,7 +103,7 @@ def rotation(problem: Problem) -> Plan:
         If the records are not uniform, if tasks touch two rows of a table, or more tables than rotation serves.
     """
     columns = _axes_or_refuse(problem)
-    if problem.near:
+    if problem.loop.near:
         return deal_plan(_deck(problem, columns), problem.loop.deal)
     grid = _Grid.of(problem, columns)
     sorted_by = _column_to_sort_by(problem, columns)
@@ -145,7 +145,7 @@ def evidently_rotates(problem: Problem) -> bool:
         columns = _axes_or_refuse(problem)
     except PlanError:
         return False
-    jobs = rotation(problem) if problem.near else _Grid.of(problem, columns).jobs
+    jobs = rotation(problem) if problem.loop.near else _Grid.of(problem, columns).jobs
     return jobs.parallelism >= ENOUGH_OF_GRID
 
 
@@ -186,7 +186,7 @@ class _Grid(NamedTuple):
 def _deck(problem: Problem, columns: tuple[int, ...]) -> Deck:
     """Group the tasks by fine blocks of the tables that rows are drawn from."""
     axis_of = _axis_of_tables(problem, columns)
-    near = {axis for table, axis in axis_of.items() if any(table in group for group in problem.near)}
+    near = {axis for table, axis in axis_of.items() if any(table in group for group in problem.loop.near)}
     most, passes = _blocks_and_passes(problem, columns)
     rows = [problem.tables[problem.column_tables[column]].rows for column in columns]
     blocks = [
@@ -281,7 +281,7 @@ def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int,
     k, blocks = len(columns), _blocks(problem, columns)
     rows = min(max(int(np.count_nonzero(_work(problem, column))), 1) for column in columns)
     visits = problem.tasks / rows
-    if k == 1 and not problem.near and problem.loop.replica_bytes <= SMALL_REPLICAS:
+    if k == 1 and not problem.loop.near and problem.loop.replica_bytes <= SMALL_REPLICAS:
         parts = min(MAX_PARTS, int(visits / VISITS_OF_PART), problem.tasks // (blocks * TASKS_OF_PART))
         return blocks, max(parts, 1)
     if k != 2 or visits <= VISITS or problem.loop.replica_bytes:
@@ -292,7 +292,7 @@ def _blocks_and_passes(problem: Problem, columns: tuple[int, ...]) -> tuple[int,
     fewer = min(blocks, max(rows // ROWS_OF_BLOCK, MIN_BLOCKS), BLOCKS_IF_LARGE if is_large else blocks)
     while fewer > MIN_BLOCKS and MIN_PASSES * fewer**k > most_jobs:
         fewer = max(fewer // 2, MIN_BLOCKS)
-    by_visits = 0 if problem.near else int(visits / (VISITS_OF_JOB * fewer))  # dealt blocks are cut finely instead
+    by_visits = 0 if problem.loop.near else int(visits / (VISITS_OF_JOB * fewer))  # dealt blocks are cut finely instead
     wanted = FEW_PASSES if is_large else max(by_visits, MIN_PASSES)
     passes, least = min(wanted, most_jobs // fewer**k), FEW_PASSES if is_large else LEAST_PASSES
     return (fewer, max(odd(passes), least)) if passes >= least else (blocks, 1)

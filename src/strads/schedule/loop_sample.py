@@ -114,7 +114,7 @@ class PlanningCost:
 
     @property
     def exceeds_first_call(self) -> bool:
-        """Whether a first call had better run as one job: a plan would take many times as long, and not just moments.
+        """Whether a first call should run as one job: planning would take many times as long, and more than a moment.
 
         A program that calls the loop once would only lose by the plan; for others, the second call makes it.
         """

@@ -70,8 +70,8 @@ def _of_tasks(
     `order` (tasks,) is empty for the order of the loop; `touches`, `flags`, `first_row`, `row_bytes` and `used_bytes`
     are as in `Accesses`. `usual` are the nanoseconds of a task without accesses and of an access to a cached line. An
     access to another line takes `following` (tables,) nanoseconds if a neighbouring line is cached, else `miss`
-    (tables,); one to a row that is used in part always takes the latter. `cached` (LINES,) says
-    which line is in each place of the cache, as 64 times its number plus the table, −1 for none; it is updated.
+    (tables,); one to a row that is used in part always takes the latter. `cached` (LINES,) says which line is in each
+    place of the cache, as 64 times its number plus the table, −1 for none; it is updated.
     """
     total = 0.0
     bare, hit = usual

@@ -1,6 +1,6 @@
 """The rows from which each job of a plan draws, if a loop's body calls `near`: rows that no other job uses meanwhile.
 
-A job of a rotation draws from its block. Of other plans, it draws from the rows that were recorded for its tasks. One
+A job of a rotation draws from its block. In other plans, it draws from the rows that were recorded for its tasks. One
 job that runs the loop alone draws from all rows.
 """
 

@@ -16,7 +16,7 @@ _TASK, _SHARE = 10.0, 0.05  # assumed nanoseconds of a task; share of a loop's t
 
 
 def rounds_of(tasks: int, lanes: int, replica_bytes: int) -> int:
-    """Return in how many rounds an independent plan had better run, so that replicas never differ by much.
+    """Return into how many rounds to cut an independent plan, so that replicas never differ by much.
 
     In a single round the steps that lanes take in a whole epoch would be added up, none knowing of those of the others.
     """

@@ -28,6 +28,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,7 +41,8 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.untyped_passes import IRProcessing
 
 import strads
-from strads.bodies.passes.literals import SingleLiterals
+from strads.bodies.functions import Rewriting
+from strads.bodies.passes.literals import make_literals_single
 from strads.dds import Accumulator, Readonly, Relaxed
 from strads.dds.ragged import RaggedArray
 from strads.rng.numbers import RandomNumbers
@@ -56,9 +58,11 @@ HAS_ORDER = "order" in inspect.signature(strads.async_for).parameters
 class SinglePrecision(CompilerBase):
     """Numba's compiler, float literals made float32 as `async_for` does."""
 
+    rewrites: tuple[Callable[..., None], ...] = ()
+
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.add_pass_after(SingleLiterals, IRProcessing)
+        pipeline.add_pass_after(Rewriting, IRProcessing)
         pipeline.finalize()
         return [pipeline]
 
@@ -103,7 +107,8 @@ def plain_loop(module: ModuleType, arguments: tuple[Any, ...], *, listed: bool, 
     name = module.__name__
     function = getattr(_loops_plain, name, module.body)
     if float_dtype(arguments) == np.float32:
-        options["pipeline_class"] = SinglePrecision
+        rewrites = (partial(make_literals_single, body=function.__code__),)
+        options["pipeline_class"] = type("SinglePrecision", (SinglePrecision,), {"rewrites": rewrites})
     body = njit(forceinline=True, **options)(function)
     names = ", ".join(list(inspect.signature(function).parameters)[1:])
     turns = "for t in range(len(ks)): body(ks[t]" if listed else "for k in range(ks[0], ks[1], ks[2]): body(k"

@@ -32,7 +32,8 @@ _MAX_FILES = 4_000  # of some 100 kB
 _PUT_IN_LATER = ".numba.unresolved$"  # prefix of symbols that are resolved later
 _PACKAGES = ("numba", "llvmlite", "numpy")
 _STABLE_MODULES = ("numpy", "numba", "math", "builtins")  # their versions are part of every key
-_SOURCES = ("bodies", "dds", "engine", "loops", "rng")  # folders of strads that contribute to compiled code
+# Folders of strads that contribute to compiled code.
+_SOURCES = ("bodies", "dds", "engine", "loops", "rng", "schedule/kernels", "user_code")
 
 # Numba numbers functions from 1 in each process and uses the numbers in symbol names. Code of two processes must not
 # define the same symbol when loaded into a third one: LLVM would use the first definition for both.

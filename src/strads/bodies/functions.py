@@ -1,12 +1,14 @@
 """Prepares a loop body and the functions that it calls for compilation by Numba."""
 
 import inspect
-from functools import cache
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import CodeType, MappingProxyType
 from typing import Any
 
 import numpy as np
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.dispatcher import Dispatcher
 from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import IRProcessing
@@ -14,15 +16,16 @@ from numba.core.untyped_passes import IRProcessing
 from strads.bodies.analysis.inlining import Variable
 from strads.bodies.analysis.outcomes import Outcomes
 from strads.bodies.compile_errors import check_names
-from strads.bodies.passes.arrays_like_rows import ArraysLikeRows
+from strads.bodies.passes.arrays_like_rows import make_arrays_like_rows
 from strads.bodies.passes.index_checks import convert_indices
-from strads.bodies.passes.literals import SingleLiterals
+from strads.bodies.passes.literals import make_literals_single
 from strads.bodies.passes.logged_before_loops import log_before_loops
-from strads.bodies.passes.powers import PowersOfConstants
+from strads.bodies.passes.powers import approximate_powers
 from strads.bodies.passes.read_only_rows import log_as_read
-from strads.bodies.passes.stops_and_shapes import RecordingSafety, Safety, safety_with
+from strads.bodies.passes.stops_and_shapes import make_safe
 from strads.bodies.passes.wrapping_integers import WrappingLowering
 from strads.engine.runtime_library import provide
+from strads.engine.stopping import check_iteration, check_recorded_iteration
 from strads.engine.views.types import INLINED
 from strads.errors import ArgumentError
 from strads.user_code.functions import Function, dispatcher_of, fingerprint, plain_function
@@ -69,23 +72,22 @@ def compile_function(
         Passed to `numba.njit`, in addition to those of functions that only compiled code calls.
     """
     provide()
-    safety: type[Any] = RecordingSafety if records else Safety
-    if outcomes:
-        safety = safety_with(frozenset(outcomes.items()))
-    passes = [safety]
-    if records:
-        passes.append(ArraysLikeRows)
-    if tables:
-        passes.append(log_as_read(plain_function(function).__code__, tables))
-    if unsigned or checked:
-        passes.append(convert_indices(unsigned, checked))
-    if float_dtype == np.float32:
-        passes.append(SingleLiterals)
+    body, rewrites = plain_function(function).__code__, list[Any]()
+    if logged is not None:  # first, as others insert what it does not know
+        rewrites.append(partial(log_before_loops, body=body, depths=dict(logged[0]), only_read=logged[1]))
     if options.get("fastmath"):
-        passes.append(PowersOfConstants)
-    if logged is not None:  # the last pass runs first: others insert what it does not know
-        passes.append(log_before_loops(plain_function(function).__code__, *logged))
-    options["pipeline_class"] = _compiler_with(tuple(passes))
+        rewrites.append(approximate_powers)
+    if float_dtype == np.float32:
+        rewrites.append(partial(make_literals_single, body=body))
+    if unsigned or checked:
+        rewrites.append(partial(convert_indices, unsigned=unsigned, checked=checked))
+    if tables:
+        rewrites.append(partial(log_as_read, body=body, tables=tables))
+    if records:
+        rewrites.append(make_arrays_like_rows)
+    count = check_recorded_iteration if records else check_iteration
+    rewrites.append(partial(make_safe, count=count, outcomes=outcomes))
+    options["pipeline_class"] = type("BodyCompiler", (_BodyCompiler,), {"rewrites": rewrites})
     return dispatcher_of(function, check=check_names, **INLINED, **options)
 
 
@@ -111,19 +113,32 @@ def parameter_names(body: Any, first: str) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount]
 
 
-@cache
-def _compiler_with(passes: tuple[type[Any], ...]) -> type[CompilerBase]:
-    """Return Numba's compiler with additional passes, which run as soon as the IR exists."""
+@register_pass(mutates_CFG=False, analysis_only=False)
+class Rewriting(FunctionPass):
+    """Calls each of the compiler's `rewrites` with the IR of a function, and its code."""
 
-    class BodyCompiler(CompilerBase):
-        def define_pipelines(self) -> list[Any]:
-            pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-            for added in passes:
-                pipeline.add_pass_after(added, IRProcessing)
-            pipeline.passes = [
-                (WrappingLowering if step is NativeLowering else step, text) for step, text in pipeline.passes
-            ]
-            pipeline.finalize()
-            return [pipeline]
+    _name = "strads_rewriting"
 
-    return BodyCompiler
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        """Rewrite one function's IR."""
+        for rewrite in state.pipeline.rewrites:
+            rewrite(state.func_ir, state.func_id.func.__code__)
+        return True
+
+
+class _BodyCompiler(CompilerBase):
+    """Numba's compiler with rewrites of a function, as soon as its IR exists."""
+
+    rewrites: Sequence[Callable[[Any, CodeType], None]]
+
+    def define_pipelines(self) -> list[Any]:
+        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline.add_pass_after(Rewriting, IRProcessing)
+        pipeline.passes = [
+            (WrappingLowering if step is NativeLowering else step, text) for step, text in pipeline.passes
+        ]
+        pipeline.finalize()
+        return [pipeline]

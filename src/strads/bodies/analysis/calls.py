@@ -92,14 +92,14 @@ _EFFECTS: dict[Any, Effect] = {
 # Functions with an output argument: the position of the parameter `out`.
 _OUT = {np.dot: 2, np.round: 2, np.around: 2, np.clip: 3, np.take: 3, np.nan_to_num: None}
 # Functions that raise for some values, or whose values determine how far they read.
-_REFUSING = frozenset(
+REFUSING = frozenset(
     [
         *(np.bincount, np.linalg.solve, np.linalg.inv, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh),
         *(np.linalg.qr, np.linalg.svd, np.linalg.lstsq, np.linalg.pinv, np.linalg.det, np.linalg.norm, np.take),
         *(np.histogram, np.digitize, np.interp, np.percentile, np.quantile, np.delete, chr, math.gcd, np.searchsorted),
     ]
 )
-_NEEDS_VALUES = frozenset(
+NEEDS_VALUES = frozenset(  # functions that raise for an empty array
     [*(np.min, np.max, np.amin, np.amax, np.argmin, np.argmax, np.nanmin, np.nanmax, np.ptp, np.median, np.nanmedian)]
 )
 
@@ -110,7 +110,7 @@ def _names(text: str) -> frozenset[str]:
 
 PAIRS = (divmod, math.frexp, math.modf)  # functions of numbers that return two
 # Functions of a number that take as long as ten operators or more.
-_LONG = frozenset(
+LONG = frozenset(
     getattr(module, name)
     for module in (math, np)
     for name in _names(
@@ -120,7 +120,7 @@ _LONG = frozenset(
     if hasattr(module, name)
 )
 # Functions that pass floats on unchanged, without arithmetic.
-_KEEPS_VALUE = frozenset(
+KEEPS_VALUE = frozenset(
     [bool, int, float, abs, min, max, len, range, enumerate, zip, iter, reversed, list, tuple, set, sorted, np.array]
 )
 
@@ -171,23 +171,3 @@ def written_position(function: Any, arguments: int, keywords: frozenset[str]) ->
         return 0 if arguments > 1 or "copy" in keywords else None
     position = _OUT.get(function) if isinstance(function, Callable) else None  # type: ignore[arg-type]
     return position if position is not None and arguments > position else None
-
-
-def refuses_values(function: Any) -> bool:
-    """Whether a known function raises for some values of its arguments."""
-    return function in _REFUSING
-
-
-def needs_values(function: Any) -> bool:
-    """Whether a known function raises for an empty array."""
-    return function in _NEEDS_VALUES
-
-
-def takes_long(function: Any) -> bool:
-    """Whether a known function of numbers takes much longer than an operator."""
-    return function in _LONG
-
-
-def keeps_value(function: Any) -> bool:
-    """Whether a known function passes floats on unchanged, without arithmetic."""
-    return function in _KEEPS_VALUE

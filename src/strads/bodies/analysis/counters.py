@@ -80,7 +80,11 @@ class _Code:
 
     def only_counts(self, position: int) -> bool:
         """Whether a table is only used in sums."""
-        waiting = [name for name, value in self._definitions.items() if _is_argument(value, position)]
+        waiting = [
+            name
+            for name, value in self._definitions.items()
+            if isinstance(value, ir.Arg) and value.index == position + 1
+        ]
         family = set(waiting)  # variables that are the table, one of its rows or one of its values
         sums: list[tuple[Any, str]] = []
         stores: list[tuple[tuple[int, int], Any]] = []
@@ -119,7 +123,8 @@ class _Code:
         if value.op == "call" and self._resolved(value.func.name) is len:
             return "shape"
         if value.op == "binop" and value.fn is operator.contains and value.lhs.name == name:
-            return "keys" if self._is_map(name) else None
+            table = self._origin(name)
+            return "keys" if isinstance(table, ir.Arg) and self._kinds[table.index - 1].keyed else None
         return None
 
     def _closing(self, statement: Any, name: str) -> tuple[int, int] | None:
@@ -136,7 +141,9 @@ class _Code:
 
     def _is_at_once(self, name: str, close: tuple[int, int], stores: list[tuple[tuple[int, int], Any]]) -> bool:
         """Whether nothing else is stored in the table between the reading of a value and the storing of the sum."""
-        reads = [place for place, statement in self._all_uses_defining(name)]
+        read = self._origin(name)  # the value that is read from the table
+        uses = self._uses.get(read.value.name, [])
+        reads = [place for place, statement in uses if getattr(statement, "value", None) is read]
         if len(reads) != 1:
             return False
         (block, number), (last_block, last) = reads[0], close
@@ -144,23 +151,11 @@ class _Code:
             return not any(b == block and number < n < last for (b, n), _ in stores)
         return len(stores) == 1 and self._loops[block] == self._loops[last_block]
 
-    def _all_uses_defining(self, name: str) -> list[tuple[tuple[int, int], Any]]:
-        """Return the statement that reads the value of a variable from the table."""
-        read = self._origin(name)
-        return [pair for pair in self._uses.get(read.value.name, []) if getattr(pair[1], "value", None) is read]
-
-    def _is_map(self, name: str) -> bool:
-        table = self._origin(name)
-        return isinstance(table, ir.Arg) and self._kinds[table.index - 1].keyed
-
     # -- values --------------------------------------------------------------------------------------------
 
     def _origin(self, name: str) -> Any:
         """Return the definition of a variable, past assignments of one variable to another."""
-        value = self._definitions.get(name)
-        while isinstance(value, ir.Var):
-            value = self._definitions.get(value.name)
-        return value
+        return self._definitions.get(self._source(name))
 
     def _source(self, name: str) -> str:
         """Return the variable of which one is a copy."""
@@ -259,10 +254,6 @@ class _Code:
             return False
         numbers = self._origin(iterator.value.name)
         return isinstance(numbers, ir.Expr) and numbers.op == "call" and self._resolved(numbers.func.name) is range
-
-
-def _is_argument(value: Any, position: int) -> bool:
-    return isinstance(value, ir.Arg) and value.index == position + 1
 
 
 def _read(statement: Any) -> list[str]:

@@ -20,10 +20,10 @@ from strads.bodies.analysis.structure import (
     controlling_branches,
     exits_of_while_loops,
     raising_blocks,
+    reachable,
     while_loops,
 )
-from strads.bodies.analysis.value_numbering import Numbers
-from strads.bodies.analysis.values import NOTHING, OPAQUE, Sources, Value, join, magnitude
+from strads.bodies.analysis.values import NOTHING, OPAQUE, Numbers, Sources, Value, join, magnitude
 from strads.bodies.compile_errors import compile_error
 from strads.user_code.source_location import SourceLine
 
@@ -134,13 +134,7 @@ class Dataflow:
 
     def _deciding(self, label: int) -> set[int]:
         """Return the branches that determine, directly or indirectly, whether a block runs."""
-        found: set[int] = set()
-        waiting = [label]
-        while waiting:
-            new = self._branches[waiting.pop()] - found
-            found |= new
-            waiting += new
-        return found
+        return reachable(self._branches[label], self._branches.__getitem__)
 
     def _update_control(self) -> None:
         for label in self._order:

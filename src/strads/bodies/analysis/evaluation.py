@@ -9,7 +9,6 @@ import numpy as np
 
 from strads.bodies.analysis import calls
 from strads.bodies.analysis.memory import Memory
-from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import (
     CONSTANT,
     FLOAT,
@@ -19,6 +18,7 @@ from strads.bodies.analysis.values import (
     UNKNOWN,
     Local,
     Magnitude,
+    Numbers,
     Size,
     Sources,
     Value,
@@ -29,7 +29,10 @@ from strads.user_code.functions import ById
 
 _WIDE_INTEGERS = (int, np.int64, np.uint64)  # conversions that keep every integer below `_LARGEST_MASK`
 _LARGEST_MASK = 1 << 61  # constants are smaller, so that one more fits into any integer of 64 bits
-COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.is_)
+COMPARISONS = (
+    *(operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne),
+    *(operator.is_, operator.is_not),
+)
 
 
 class Evaluation:
@@ -81,7 +84,7 @@ class Evaluation:
 
     def _constant(self, value: Any) -> Value:
         number = self._numbers.of(("constant", type(value), identity(value)))
-        if isinstance(value, tuple) and type(value) is tuple:
+        if type(value) is tuple:
             return Value(items=tuple(map(self._constant, value)), constant=value, number=number)
         if isinstance(value, slice):
             if value.step == 0:
@@ -175,12 +178,12 @@ def _is_shift(places: Any) -> bool:
 
 
 def _is_exact(function: Any) -> bool:
-    return function in COMPARISONS or function is operator.ne or calls.keeps_value(function)
+    return function in COMPARISONS or function in calls.KEEPS_VALUE
 
 
 def identity(value: Any) -> Hashable:
     """Return a key that is equal for equal constants; by identity for types that may define their own equality."""
-    if isinstance(value, bool | int | str | None.__class__) or value is Ellipsis:
+    if isinstance(value, bool | int | str | None) or value is Ellipsis:
         return value
     if isinstance(value, float):
         return value.hex()

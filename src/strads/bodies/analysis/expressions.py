@@ -89,7 +89,7 @@ class Expressions(MethodCalls):
     def _tuples(self, function: Any, left: Value, right: Value) -> Value:
         if function is operator.add and left.items is not None and right.items is not None:
             return Value(items=left.items + right.items, sources=left.sources | right.sources)
-        if function in COMPARISONS or function is operator.ne:
+        if function in COMPARISONS:
             return Value(sources=self._all([left, right]))
         return self._opaque([left, right])
 
@@ -188,7 +188,7 @@ class Expressions(MethodCalls):
             chosen = replace(part, depth=depth, field=name)
             number = self._number("field", name, of=[owner])
             if depth == 0:
-                value = Value(sources=owner.sources | self._memory.field_sources(part, name), number=number)
+                value = Value(sources=owner.sources | self._memory.sources_of(chosen), number=number)
                 if not part.keyed:
                     above = "above", part.argument, name
                     value = replace(value, below=above, magnitude=content(part.argument, name))

@@ -83,12 +83,12 @@ class FunctionCalls(Evaluation):
             memory.escape(value, needs_numbers=effect is not Effect.ALLOCATE_LIKE)
         target = self._target(function, arguments, keywords)
         sources = self._all([value for value in everything if value is not target])
-        if FLOAT in sources and not calls.keeps_value(function):
+        if FLOAT in sources and function not in calls.KEEPS_VALUE:
             sources |= {ROUNDED}
         length = NOTHING.union(*(memory.length(value) for value in everything if value.is_memory))
         is_of_arrays = effect is not Effect.NOTHING and any(value.is_memory for value in everything)
-        memory.effects.computes |= is_of_arrays or calls.takes_long(function)
-        refuses = calls.refuses_values(function)
+        memory.effects.computes |= is_of_arrays or function in calls.LONG
+        refuses = function in calls.REFUSING
         if refuses or length or self._may_not_fit(function, effect, everything):
             memory.may_fail(Value(sources=sources if refuses else length))
         if target is not None:
@@ -117,7 +117,7 @@ class FunctionCalls(Evaluation):
         if effect in (Effect.SCALAR, Effect.NOTHING, Effect.ALLOCATE, Effect.ALLOCATE_LIKE):
             return False
         arrays = [value for value in values if value.is_memory]
-        if effect is Effect.ELEMENTWISE or (effect is Effect.REDUCE and not calls.needs_values(function)):
+        if effect is Effect.ELEMENTWISE or (effect is Effect.REDUCE and function not in calls.NEEDS_VALUES):
             return len(arrays) > 1 and not self._alike(arrays)
         if effect is Effect.PRODUCT:
             return not self._alike(arrays)

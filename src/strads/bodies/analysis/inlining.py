@@ -22,18 +22,8 @@ from strads.user_code.functions import is_helper
 _MAX_STATEMENTS = 20_000  # of a body with everything inlined
 
 _STATEMENTS = (
-    ir.Assign,
-    ir.SetItem,
-    ir.StaticSetItem,
-    ir.SetAttr,
-    ir.DelItem,
-    ir.Del,
-    ir.Print,
-    ir.Jump,
-    ir.Branch,
-    ir.Return,
-    ir.Raise,
-    ir.StaticRaise,
+    *(ir.Assign, ir.SetItem, ir.StaticSetItem, ir.SetAttr, ir.DelItem, ir.Del, ir.Print),
+    *(ir.Jump, ir.Branch, ir.Return, ir.Raise, ir.StaticRaise),
 )
 
 # A variable of the user's source: the function, and its name in the function's own IR.
@@ -132,7 +122,7 @@ class _Inliner:
         waiting: list[tuple[int, tuple[types.FunctionType, ...]]] = [(label, (function,)) for label in self.ir.blocks]
         while waiting:
             label, active = waiting.pop()
-            definitions = _definitions(self.ir.blocks)
+            definitions = ir_utils.build_definitions(self.ir.blocks)
             block = self.ir.blocks[label]
             for position, statement in enumerate(block.body):
                 callee = _called(statement, definitions)
@@ -207,7 +197,7 @@ def _names(blocks: Mapping[int, Any]) -> set[str]:
 
 def _calls_others(blocks: Mapping[int, Any]) -> bool:
     """Whether a user's function is still used other than by assigning it to another name."""
-    definitions = _definitions(blocks)
+    definitions = ir_utils.build_definitions(blocks)
     functions: set[str] = set()
     before = -1
     while before < len(functions):
@@ -241,7 +231,7 @@ def constants_of(function: Any) -> Iterator[tuple[Any, Any]]:
             continue
         seen.add(callee.__code__)
         blocks = _frontend(callee).blocks
-        definitions = _definitions(blocks)
+        definitions = ir_utils.build_definitions(blocks)
         for block in blocks.values():
             for statement in block.find_insts(ir.Assign):
                 value = resolved(statement.target.name, definitions)
@@ -250,14 +240,6 @@ def constants_of(function: Any) -> Iterator[tuple[Any, Any]]:
                 plain = value.py_func if isinstance(value, Dispatcher) else value
                 if isinstance(plain, types.FunctionType) and is_helper(plain):
                     waiting.append(plain)
-
-
-def _definitions(blocks: Mapping[int, Any]) -> dict[str, list[Any]]:
-    definitions: dict[str, list[Any]] = {}
-    for block in blocks.values():
-        for statement in block.find_insts(ir.Assign):
-            definitions.setdefault(statement.target.name, []).append(statement.value)
-    return definitions
 
 
 def _called(statement: Any, definitions: Mapping[str, list[Any]]) -> types.FunctionType | None:

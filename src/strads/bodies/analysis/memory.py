@@ -3,11 +3,11 @@
 import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from types import MappingProxyType
 
 from strads.bodies.analysis.effects import Access, Effects, FallibleOperation
 from strads.bodies.analysis.kinds import TableKind
-from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import (
     CONSTANT,
     FLOAT,
@@ -18,6 +18,7 @@ from strads.bodies.analysis.values import (
     Column,
     Fits,
     Local,
+    Numbers,
     Part,
     Size,
     Sources,
@@ -89,7 +90,7 @@ class Memory:
     def _sources(self, value: Value, seen: set[Hashable]) -> Sources:
         found = value.sources | value.length
         for part in parts(value):
-            found |= self._sources_of(part)
+            found |= self.sources_of(part)
         for local in locals_of(value):
             if local is UNKNOWN:
                 found |= {OPAQUE}
@@ -103,7 +104,7 @@ class Memory:
             found |= self._sources(value.elements, seen)
         return found
 
-    def _sources_of(self, part: Part, column: Column | None = None) -> Sources:
+    def sources_of(self, part: Part, column: Column | None = None) -> Sources:
         """What determines the numbers of a part of a table, of which a column may be known."""
         kind = self.kinds[part.argument]
         floating, column = kind.floating, column if part.field is None else part.field
@@ -114,10 +115,6 @@ class Memory:
         is_fixed = written is not None and column is not None and column not in written
         own = fixed_columns(part.argument) if is_fixed else part.argument
         return frozenset({own, FLOAT} if floating else {own})
-
-    def field_sources(self, part: Part, name: str) -> Sources:
-        """What determines a field, which is a number, of the records that a part of a table is."""
-        return self._sources_of(replace(part, field=name))
 
     def _column(self, part: Part, index: Value) -> Column | None:
         """Return the column of a table that an index of it, or of a row, selects; None if it is not certain."""
@@ -251,10 +248,8 @@ class Memory:
         """Return `container[index]`."""
         if container.items is not None:
             self.may_fail(index)
-            found = None
-            for item in container.items:
-                found = join(found, item)
-            return replace(found or Value(), number=None).with_sources(self.sources(index) | container.sources)
+            item = reduce(join, container.items, None) or Value()
+            return replace(item, number=None).with_sources(self.sources(index) | container.sources)
         if not container.is_memory:
             self.may_fail(index, is_index=True)
             return Value(sources=self.sources(container) | self.sources(index))
@@ -272,7 +267,7 @@ class Memory:
         taken, sliced, copied = _shape_of(index)
         sources = container.sources | self.sources(index)
         if copied:
-            contents = Value(sources=sources | self._sources_of(part))
+            contents = Value(sources=sources | self.sources_of(part))
             return self.new(None, is_array=True, contents=contents, length=self.sources(index))
         depth = None if part.depth is None else part.depth - taken
         kind = self.kinds[part.argument]
@@ -282,10 +277,10 @@ class Memory:
             full = part.full and not sliced and taken == 1 and not index.items
             full = full or (part.full and index.items is not None and taken == len(index.items))
             rest = replace(part, depth=None if depth is None else max(depth, 0), whole=still_whole, full=full)
-            read = self._sources_of(part) if depth is None else NOTHING  # it may be a number
+            read = self.sources_of(part) if depth is None else NOTHING  # it may be a number
             segment = index.segment if still_whole else None
             return Value(frozenset({rest}), sources | read, length, segment=segment)
-        sources |= self._sources_of(part, self._column(part, index))
+        sources |= self.sources_of(part, self._column(part, index))
         if part.keyed:
             return Value(sources=sources)
         above = "above", part.argument, part.field
@@ -316,10 +311,8 @@ class Memory:
             known = container.iterator in (None, self.place[0])
             return container.elements.with_sources(container.sources | (NOTHING if known else {OPAQUE}))
         if container.items is not None:
-            found = None
-            for item in container.items:
-                found = join(found, item)
-            return replace(found or Value(), number=None).with_sources(container.sources)
+            found = reduce(join, container.items, None) or Value()
+            return replace(found, number=None).with_sources(container.sources)
         for part in parts(container):
             if part.whole and container.segment is None:
                 self.effects.escapes.add(part.argument)

@@ -14,7 +14,7 @@ from typing import Any
 from numba.core.controlflow import CFGraph
 
 from strads.bodies.analysis.inlining import Branch
-from strads.bodies.analysis.structure import directed_control, is_counted, raising_blocks
+from strads.bodies.analysis.structure import directed_control, is_counted, raising_blocks, reachable
 
 MAX_SETS = 4  # of outcomes with which reconnaissance runs each task
 
@@ -172,16 +172,8 @@ class OutcomeSets:
 
 def _closure(control: Mapping[int, set[tuple[int, int]]], labels: list[int]) -> set[tuple[int, int]]:
     """Return the branches and targets that determine, directly or indirectly, whether blocks run."""
-    found: set[tuple[int, int]] = set()
-    waiting = list(labels)
-    seen = set(labels)
-    while waiting:
-        for branch, target in control[waiting.pop()]:
-            found.add((branch, target))
-            if branch not in seen:
-                seen.add(branch)
-                waiting.append(branch)
-    return found
+    blocks = reachable(labels, lambda label: (branch for branch, _ in control[label]))
+    return set().union(*(control[label] for label in blocks))
 
 
 def _without_back_edges(cfg: Any, loops: list[Any]) -> Any:

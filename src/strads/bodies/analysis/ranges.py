@@ -155,8 +155,9 @@ class Ranges:
             self._steps = 0
             low = self._bound(variable, point, None, 0)
             given = [None] if low is None or low.at < 0 else [_given(own, size) for own, size in low.fits]
-            if None not in given:
-                return frozenset(filter(None, given))
+            known = [number for number in given if number is not None]
+            if len(known) == len(given):
+                return frozenset(known)
         return None
 
     # -- bounds ----------------------------------------------------------------------------------------
@@ -488,7 +489,7 @@ def _size_is_small(size: Size, *, is_below: bool = False) -> Fits:
 
 
 def _given(own: Size, size: Size) -> Given | None:
-    """Return the number that has to be in `0..SMALL - 1` so that one size fits into another; None if none has to."""
+    """Return the number because of which a size fits into another if it is in `0..SMALL - 1`; None if there is none."""
     if size == _SMALL_SIZE and own[0] == "above":
         return "content", *own[1:]
     return size if own == ("constant", 0) and size[0] == "argument" else None

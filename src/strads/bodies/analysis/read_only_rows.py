@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from numba.core import ir
+from numba.core.ir_utils import build_definitions
+
+from strads.bodies.analysis.structure import reachable
 
 _SIZES = ("shape", "size", "ndim", "dtype")
 _READING = ("binop", "unary")
@@ -18,10 +21,7 @@ def only_read_rows(blocks: Mapping[int, Any]) -> set[tuple[int, int]]:
     for a function whose callees are inlined, too, if it holds for the function. Passing a row to a function counts as
     writing it.
     """
-    definitions: dict[str, list[Any]] = {}
-    for block in blocks.values():
-        for statement in block.find_insts(ir.Assign):
-            definitions.setdefault(statement.target.name, []).append(statement.value)
+    definitions = build_definitions(blocks)
     passed: dict[str, set[str]] = {}  # variable → those that it is assigned to
     changed: set[str] = set()
     items = {}
@@ -41,7 +41,9 @@ def only_read_rows(blocks: Mapping[int, Any]) -> set[tuple[int, int]]:
                 changed |= _changed_in(value, definitions)
             elif not isinstance(value, ir.Const | ir.Global | ir.FreeVar | ir.Arg):
                 changed |= _names(statement.list_vars())
-    return {place for place, name in items.items() if not _reachable(name, passed) & changed}
+    return {
+        place for place, name in items.items() if not reachable([name], lambda name: passed.get(name, ())) & changed
+    }
 
 
 def _names(variables: Iterable[Any]) -> set[str]:
@@ -120,12 +122,3 @@ def _is_range(value: Any, definitions: Mapping[str, list[Any]]) -> bool:
 def _is_call_of(call: Any, functions: tuple[Any, ...], definitions: Mapping[str, list[Any]]) -> bool:
     of = definitions.get(call.func.name, [])
     return bool(of) and all(isinstance(value, ir.Global | ir.FreeVar) and value.value in functions for value in of)
-
-
-def _reachable(name: str, passed: Mapping[str, set[str]]) -> set[str]:
-    found, waiting = {name}, [name]
-    while waiting:
-        new = passed.get(waiting.pop(), set()) - found
-        found |= new
-        waiting += new
-    return found

@@ -1,9 +1,27 @@
 """Control flow of a function: what determines whether a block runs, and what runs before it."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from numba.core import ir
+
+Node = TypeVar("Node", int, str)
+
+
+def reachable(starts: Iterable[Node], following: Callable[[Node], Iterable[Node]]) -> set[Node]:
+    """Return the nodes of a graph that lie on ways from some of them, these included."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        new = set(following(waiting.pop())) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def leaving(cfg: Any, loop: Any) -> set[int]:
+    """Return the blocks of a loop whose branch may leave it."""
+    return {label for label in loop.body if any(target not in loop.body for target, _ in cfg.successors(label))}
 
 
 def directed_control(cfg: Any) -> dict[int, set[tuple[int, int]]]:
@@ -35,12 +53,7 @@ def while_loops(cfg: Any, blocks: Mapping[int, Any]) -> list[Any]:
 
 def exits_of_while_loops(cfg: Any, blocks: Mapping[int, Any]) -> set[int]:
     """Return the blocks whose branch may leave a `while` loop: none, if it never ends."""
-    return {
-        label
-        for loop in while_loops(cfg, blocks)
-        for label in loop.body
-        if any(target not in loop.body for target, _ in cfg.successors(label))
-    }
+    return set().union(*(leaving(cfg, loop) for loop in while_loops(cfg, blocks)))
 
 
 def begins_counted(header: int, blocks: Mapping[int, Any]) -> bool:
@@ -75,12 +88,7 @@ class Iterations:
         """Return the exit blocks of the loops that contain the assignment of a variable but not the given block."""
         home = self._home.get(name)
         left = [loop for loop in self._loops if home in loop.body and label not in loop.body]
-        return {
-            block
-            for loop in left
-            for block in loop.body
-            if any(target not in loop.body for target, _ in self._cfg.successors(block))
-        }
+        return set().union(*(leaving(self._cfg, loop) for loop in left))
 
     def is_implied(self, branch: int, label: int) -> bool:
         """Whether the execution of a block implies the last outcome of a branch.
@@ -97,13 +105,7 @@ class Iterations:
         return self._implied[branch, label]
 
     def _reaches(self, start: int, end: int, within: set[int]) -> bool:
-        waiting, seen = [start], {start}
-        while waiting:
-            label = waiting.pop()
-            if label == end:
-                return True
-            if label in within:
-                new = {target for target, _ in self._cfg.successors(label)} - seen
-                seen |= new
-                waiting += new
-        return False
+        def following(label: int) -> list[int]:
+            return [target for target, _ in self._cfg.successors(label)] if label in within else []
+
+        return end in reachable([start], following)

@@ -103,6 +103,17 @@ class Magnitude:
         return None if bits > MAX_BITS else Magnitude(self.given | self.limits, bits, nonnegative)
 
 
+class Numbers:
+    """Value numbering: equal numbers for equal operations on equal operands."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, int] = {}
+
+    def of(self, key: Hashable) -> int:
+        """Return the number of a variable or an operation."""
+        return self._known.setdefault(key, len(self._known))
+
+
 @dataclass(frozen=True)
 class Value:
     """Abstract value of a variable in SSA form."""
@@ -126,31 +137,8 @@ class Value:
     iterator: int | None = None  # for an iterator that can be consumed only once: the block that created it
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Value) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple[Hashable, ...]:
-        return (
-            self.references,
-            self.sources,
-            self.length,
-            self.items,
-            id(self.constant),
-            self.method,
-            self.elements,
-            self.number,
-            self.size,
-            self.sizes,
-            self.below,
-            self.magnitude,
-            self.is_slice,
-            self.is_shape,
-            self.segment,
-            self.near,
-            self.iterator,
-        )
+        # Constants are compared by identity: they may be arrays.
+        return isinstance(other, Value) and self.constant is other.constant and vars(self) == vars(other)
 
     @property
     def is_memory(self) -> bool:

@@ -15,7 +15,6 @@ from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.proofs import LoopBody, Proofs, ProofsWithOutcomes
 from strads.bodies.analysis.read_only_rows import only_read_rows
 from strads.bodies.analysis.source_indices import checkable_places, nonnegative_variables
-from strads.bodies.analysis.value_numbering import Numbers
 from strads.bodies.analysis.values import (
     FLOAT,
     INDICES,
@@ -23,6 +22,7 @@ from strads.bodies.analysis.values import (
     ROUNDED,
     Column,
     Magnitude,
+    Numbers,
     Part,
     Sources,
     Value,

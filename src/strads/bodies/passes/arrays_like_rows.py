@@ -3,27 +3,23 @@
 Otherwise such a body would be recorded on copies of rows, which takes several times as long to compile and to run.
 """
 
+from types import CodeType
 from typing import Any
 
 import numpy as np
 from numba.core import ir
-from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import find_outer_value, guard
-from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 
 from strads.engine.views.kinds import GhostRowType
-from strads.engine.views.types import INNER
+from strads.engine.views.types import compiled
 
 
 def _define_like(make: Any, like: Any) -> Any:
     """Return what replaces the function `like` of NumPy, given the one that makes an array of a shape and a dtype."""
 
-    def of_rows_too(a: Any, dtype: Any = None) -> Any:
-        raise NotImplementedError("for compiled code only")
-
-    @overload(of_rows_too, jit_options=INNER)
-    def _compiled(a, dtype=None):  # type: ignore[no-untyped-def]
+    @compiled
+    def of_rows_too(a, dtype=None):  # type: ignore[no-untyped-def]
         if not isinstance(a, GhostRowType):
             return lambda a, dtype=None: like(a, dtype)
         if dtype is not None and getattr(dtype, "value", dtype) is not None:
@@ -40,26 +36,16 @@ _LIKE = {
 }
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class ArraysLikeRows(FunctionPass):
-    """Replaces the functions of NumPy that make arrays like others."""
-
-    _name = "strads_arrays_like_rows"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        """Rewrite one function's IR."""
-        found = [
-            (statement, replacement)
-            for block in state.func_ir.blocks.values()
-            for statement in block.find_insts(ir.Assign)
-            if (replacement := _replacement(state.func_ir, statement)) is not None
-        ]
-        for statement, replacement in found:
-            statement.value = ir.FreeVar(0, "of_rows_too", replacement, statement.loc)
-        return bool(found)
+def make_arrays_like_rows(function_ir: Any, code: CodeType) -> None:
+    """Replace the functions of NumPy that make arrays like others."""
+    found = [
+        (statement, replacement)
+        for block in function_ir.blocks.values()
+        for statement in block.find_insts(ir.Assign)
+        if (replacement := _replacement(function_ir, statement)) is not None
+    ]
+    for statement, replacement in found:
+        statement.value = ir.FreeVar(0, "of_rows_too", replacement, statement.loc)
 
 
 def _replacement(function_ir: Any, statement: Any) -> Any:

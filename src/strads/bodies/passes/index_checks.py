@@ -10,13 +10,12 @@ inner loop keeps LLVM from vectorizing it.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from types import CodeType
 from typing import Any
 
 from llvmlite import ir as llvm
 from numba import types
 from numba.core import cgutils, ir
-from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
@@ -92,9 +91,10 @@ def _checked(context: Any, builder: Any, value: Any, of_type: Any, size: Any) ->
     return position
 
 
-@cache
-def convert_indices(unsigned: frozenset[Variable], checked: frozenset[Variable]) -> type[FunctionPass]:
-    """Return the pass for functions in which some variables are converted wherever they are used as indices.
+def convert_indices(
+    function_ir: Any, code: CodeType, *, unsigned: frozenset[Variable], checked: frozenset[Variable]
+) -> None:
+    """Convert some variables wherever they are used as indices.
 
     Parameters
     ----------
@@ -103,24 +103,12 @@ def convert_indices(unsigned: frozenset[Variable], checked: frozenset[Variable])
     checked
         Variables that may be outside of an array.
     """
-
-    class ConvertIndices(FunctionPass):
-        _name = "strads_convert_indices"
-
-        def __init__(self) -> None:
-            super().__init__()
-
-        def run_pass(self, state: Any) -> bool:
-            function_ir, code = state.func_ir, state.func_id.func.__code__
-            conversion = _Conversion(_names(unsigned, code), _names(checked, code))
-            dicts = _dicts(function_ir)
-            for block in function_ir.blocks.values():
-                block.body = conversion.converted(block, dicts)
-            if conversion.missing:
-                raise NotImplementedError(f"no indices {sorted(conversion.missing)} in {code.co_name}")
-            return True
-
-    return register_pass(mutates_CFG=False, analysis_only=False)(ConvertIndices)
+    conversion = _Conversion(_names(unsigned, code), _names(checked, code))
+    dicts = _dicts(function_ir)
+    for block in function_ir.blocks.values():
+        block.body = conversion.converted(block, dicts)
+    if conversion.missing:
+        raise NotImplementedError(f"no indices {sorted(conversion.missing)} in {code.co_name}")
 
 
 def _names(variables: frozenset[Variable], code: Any) -> frozenset[str]:

@@ -7,27 +7,24 @@ or what is computed from these and read from where nothing is written.
 """
 
 from collections.abc import Hashable, Mapping
-from functools import cache
 from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba.core import ir
 from numba.core.analysis import compute_cfg_from_blocks
-from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
 
 from strads.bodies.analysis.read_only_rows import is_number
-from strads.bodies.analysis.structure import is_counted
+from strads.bodies.analysis.structure import is_counted, leaving
 from strads.bodies.passes.inserted_calls import call_of
 from strads.engine.views.rows_logged_before import item_if_it_exists, log_read, log_write, logged_item, set_logged_item
 
 
-@cache
 def log_before_loops(
-    body: CodeType, depths: tuple[tuple[int, int], ...], only_read: frozenset[int]
-) -> type[FunctionPass]:
-    """Return the pass for a body, whose arguments are numbered from 0 without the loop index.
+    function_ir: Any, code: CodeType, *, body: CodeType, depths: Mapping[int, int], only_read: frozenset[int]
+) -> None:
+    """Move the logging of rows in a body, whose arguments are numbered from 0 without the loop index.
 
     Parameters
     ----------
@@ -38,17 +35,8 @@ def log_before_loops(
     only_read
         Arguments that the loop does not write.
     """
-
-    class LogBeforeLoops(FunctionPass):
-        _name = "strads_log_before_loops"
-
-        def __init__(self) -> None:
-            super().__init__()
-
-        def run_pass(self, state: Any) -> bool:
-            return state.func_id.func.__code__ == body and _Logs(state.func_ir, dict(depths), only_read).move()
-
-    return register_pass(mutates_CFG=False, analysis_only=False)(LogBeforeLoops)
+    if code == body:
+        _Logs(function_ir, depths, only_read).move()
 
 
 class _Moved(NamedTuple):
@@ -74,8 +62,8 @@ class _Logs:
                 self._assigned.setdefault(statement.target.name, []).append((label, statement.value))
         self._values = {name: [value for _, value in values] for name, values in self._assigned.items()}
 
-    def move(self) -> bool:
-        """Rewrite the blocks; returns whether anything has changed."""
+    def move(self) -> None:
+        """Rewrite the blocks."""
         logs: dict[tuple[int, int, Hashable], _Moved] = {}  # one for the accesses to a row in a loop
         for label, block in self._blocks.items():
             statements = []
@@ -90,7 +78,6 @@ class _Logs:
             block.body = statements
         for found in logs.values():
             self._log(found)
-        return bool(logs)
 
     def _log(self, found: _Moved) -> None:
         block = self._blocks[_entry(found.loop)]
@@ -137,11 +124,7 @@ class _Logs:
         first = self._blocks[loop.header].body[0]
         heads = {loop.header, first.target} if isinstance(first, ir.Jump) else {loop.header}
         ends = {before for before, _ in self._cfg.predecessors(loop.header) if before in loop.body}
-        ends |= {
-            inside
-            for inside in loop.body - heads
-            if any(target not in loop.body for target, _ in self._cfg.successors(inside))
-        }
+        ends |= leaving(self._cfg, loop) - heads
         return label not in heads and all(label in self._dominators[end] for end in ends)
 
     def _iterations(self, loop: Any) -> Any:

@@ -5,25 +5,21 @@ LLVM does the same if it may assume that there are no NaNs, which bodies need no
 
 import math
 import operator
+from types import CodeType
 from typing import Any
 
 import numpy as np
 from numba import types
 from numba.core import ir
-from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
-from numba.extending import overload
 
 from strads.bodies.passes.inserted_calls import call_of
+from strads.engine.views.types import compiled
 
 
-def power(base: Any, exponent: Any, logarithm: float) -> Any:
+@compiled
+def power(base, exponent, logarithm):  # type: ignore[no-untyped-def]
     """`base ** exponent`, given log₂ of the base."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(power)
-def _compiled_power(base, exponent, logarithm):  # type: ignore[no-untyped-def]
     if not isinstance(exponent, types.Float) or not isinstance(base, types.Float | types.Integer):
         return lambda base, exponent, logarithm: base**exponent
     if base == types.float32 and exponent == types.float32:
@@ -31,31 +27,19 @@ def _compiled_power(base, exponent, logarithm):  # type: ignore[no-untyped-def]
     return lambda base, exponent, logarithm: math.exp2(exponent * logarithm)
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class PowersOfConstants(FunctionPass):
-    """Replaces powers of positive literals if approximations are allowed."""
-
-    _name = "strads_powers_of_constants"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        """Rewrite one function's IR."""
-        changed = False
-        for block in state.func_ir.blocks.values():
-            body: list[Any] = []
-            for statement in block.body:
-                value = getattr(statement, "value", None)
-                if isinstance(value, ir.Expr) and value.op == "binop" and value.fn is operator.pow:
-                    base = _constant(state.func_ir, value.lhs)
-                    if base is not None:
-                        body += _call(block, statement, value, math.log2(base))
-                        changed = True
-                        continue
-                body.append(statement)
-            block.body = body
-        return changed
+def approximate_powers(function_ir: Any, code: CodeType) -> None:
+    """Replace powers of positive literals."""
+    for block in function_ir.blocks.values():
+        body: list[Any] = []
+        for statement in block.body:
+            value = getattr(statement, "value", None)
+            if isinstance(value, ir.Expr) and value.op == "binop" and value.fn is operator.pow:
+                base = _constant(function_ir, value.lhs)
+                if base is not None:
+                    body += _call(block, statement, value, math.log2(base))
+                    continue
+            body.append(statement)
+        block.body = body
 
 
 def _constant(function_ir: Any, variable: Any) -> float | None:

@@ -7,7 +7,6 @@ shorter. In functions with a list comprehension it drops `row = W[k]` if the row
 k.
 """
 
-from functools import cache
 from types import CodeType
 from typing import Any
 
@@ -15,23 +14,19 @@ import numpy as np
 from numba import types
 from numba.core import ir
 from numba.core.analysis import compute_cfg_from_blocks
-from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import get_definition, guard
-from numba.extending import overload, register_jitable
+from numba.extending import register_jitable
 
-from strads.bodies.analysis.inlining import Branch
+from strads.bodies.analysis.outcomes import Outcomes
 from strads.bodies.analysis.structure import begins_counted
 from strads.bodies.passes.inserted_calls import call_of
-from strads.engine.stopping import check_chosen_iteration, check_iteration, check_recorded_iteration
+from strads.engine.stopping import check_chosen_iteration
+from strads.engine.views.types import compiled
 
 
-def fits(target: Any, source: Any) -> None:
+@compiled
+def fits(target, source):  # type: ignore[no-untyped-def]
     """Raise ValueError if the source cannot be broadcast to the shape of the target, which is written."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(fits)
-def _compiled_fits(target, source):  # type: ignore[no-untyped-def]
     if not isinstance(target, types.Array) or not isinstance(source, types.Array):
         return lambda target, source: None
     missing = target.ndim - source.ndim
@@ -51,91 +46,58 @@ def _compiled_fits(target, source):  # type: ignore[no-untyped-def]
     return check
 
 
-def use(value: Any) -> None:
+@compiled
+def use(value):  # type: ignore[no-untyped-def]
     """Do nothing; marks a value as used."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(use)
-def _compiled_use(value):  # type: ignore[no-untyped-def]
     return lambda value: None
 
 
-class _Safety(FunctionPass):
-    """Makes `while` loops test the flag of `engine.stopping`, and checks shapes before in-place writes to arrays."""
+def make_safe(function_ir: Any, code: CodeType, *, count: Any, outcomes: Outcomes) -> None:
+    """Make `while` loops test the flag of `engine.stopping`, and check shapes before in-place writes to arrays.
 
-    _outcomes: frozenset[tuple[Branch, bool]] = frozenset()  # outcomes of branches, chosen beforehand
-    _turn: Any  # called in each iteration of a `while` loop with the iteration count; returns the next count
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        """Rewrite one function's IR."""
-        function_ir = state.func_ir
-        cfg = compute_cfg_from_blocks(function_ir.blocks)
-        loops = list(cfg.loops().values())
-        headers = {loop.header for loop in loops}
-        droppable = _droppable_items(function_ir)
-        chosen = self._choose(state.func_id.func.__code__, function_ir)
-        kept = {loop.header for loop in loops if any(_keeps(function_ir.blocks, loop, *branch) for branch in chosen)}
-        for label, block in function_ir.blocks.items():
-            block.body = _with_checks(function_ir, block, droppable)
-            if label in kept:
-                self._count(function_ir, block, check_chosen_iteration)
-            elif label in headers and not begins_counted(label, function_ir.blocks):
-                self._count(function_ir, block, type(self)._turn)
-        return True
-
-    def _choose(self, code: CodeType, function_ir: Any) -> list[tuple[int, bool]]:
-        """Fix branches to the outcomes chosen by reconnaissance; returns their blocks and outcomes."""
-        wanted = {name: outcome for (of, name), outcome in self._outcomes if of == code}
-        chosen = []
-        for label, block in function_ir.blocks.items():
-            last = block.body[-1]
-            if isinstance(last, ir.Branch) and last.cond.name in wanted:
-                chosen.append((label, wanted.pop(last.cond.name)))
-                outcome = call_of(_always if chosen[-1][1] else _never, (), block, last.loc)
-                block.body[-1:] = [*outcome, ir.Branch(outcome[-1].target, last.truebr, last.falsebr, last.loc)]
-        if wanted:
-            raise NotImplementedError(f"no branch {sorted(wanted)} in {code.co_name}")
-        return chosen
-
-    def _count(self, function_ir: Any, header: Any, check: Any) -> None:
-        """Count the iterations of a loop in a variable that is initialized at the start of the function."""
-        loc = header.body[0].loc
-        turns = header.scope.redefine("$strads_turns", loc)
-        entry = function_ir.blocks[min(function_ir.blocks)]
-        entry.body.insert(0, ir.Assign(ir.Const(0, loc), turns, loc))
-        call = call_of(check, (turns,), header, loc)
-        header.body = [*call, ir.Assign(call[-1].target, turns, loc), *header.body]
+    Parameters
+    ----------
+    count
+        Called in each iteration of a `while` loop with the iteration count; returns the next count.
+    outcomes
+        Outcomes of branches, chosen by reconnaissance: they are fixed.
+    """
+    loops = list(compute_cfg_from_blocks(function_ir.blocks).loops().values())
+    headers = {loop.header for loop in loops}
+    droppable = _droppable_items(function_ir)
+    chosen = _choose(code, function_ir, outcomes)
+    kept = {loop.header for loop in loops if any(_keeps(function_ir.blocks, loop, *branch) for branch in chosen)}
+    for label, block in function_ir.blocks.items():
+        block.body = _with_checks(function_ir, block, droppable)
+        if label in kept:
+            _count(function_ir, block, check_chosen_iteration)
+        elif label in headers and not begins_counted(label, function_ir.blocks):
+            _count(function_ir, block, count)
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class Safety(_Safety):
-    """The pass for bodies that run."""
+def _choose(code: CodeType, function_ir: Any, outcomes: Outcomes) -> list[tuple[int, bool]]:
+    """Fix branches to the outcomes chosen by reconnaissance; returns their blocks and outcomes."""
+    wanted = {name: outcome for (of, name), outcome in outcomes.items() if of == code}
+    chosen = []
+    for label, block in function_ir.blocks.items():
+        last = block.body[-1]
+        if isinstance(last, ir.Branch) and last.cond.name in wanted:
+            chosen.append((label, wanted.pop(last.cond.name)))
+            outcome = call_of(_always if chosen[-1][1] else _never, (), block, last.loc)
+            block.body[-1:] = [*outcome, ir.Branch(outcome[-1].target, last.truebr, last.falsebr, last.loc)]
+    if wanted:
+        raise NotImplementedError(f"no branch {sorted(wanted)} in {code.co_name}")
+    return chosen
 
-    _name = "strads_safety"
-    _turn = staticmethod(check_iteration)
 
-
-@register_pass(mutates_CFG=False, analysis_only=False)
-class RecordingSafety(_Safety):
-    """The pass for bodies in reconnaissance."""
-
-    _name = "strads_recording_safety"
-    _turn = staticmethod(check_recorded_iteration)
-
-
-@cache
-def safety_with(outcomes: frozenset[tuple[Branch, bool]]) -> type[FunctionPass]:
-    """Return the pass for bodies in a reconnaissance that chooses outcomes of branches."""
-
-    class ChoosingSafety(RecordingSafety):
-        _name = "strads_choosing_safety"
-        _outcomes = outcomes
-
-    return register_pass(mutates_CFG=False, analysis_only=False)(ChoosingSafety)
+def _count(function_ir: Any, header: Any, check: Any) -> None:
+    """Count the iterations of a loop in a variable that is initialized at the start of the function."""
+    loc = header.body[0].loc
+    turns = header.scope.redefine("$strads_turns", loc)
+    entry = function_ir.blocks[min(function_ir.blocks)]
+    entry.body.insert(0, ir.Assign(ir.Const(0, loc), turns, loc))
+    call = call_of(check, (turns,), header, loc)
+    header.body = [*call, ir.Assign(call[-1].target, turns, loc), *header.body]
 
 
 def _keeps(blocks: Any, loop: Any, label: int, outcome: bool) -> bool:

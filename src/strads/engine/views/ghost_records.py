@@ -17,43 +17,34 @@ from numba.extending import (
 from numba.np.numpy_support import as_dtype
 
 from strads.engine.views.kinds import GhostRowType
+from strads.engine.views.types import compiled
 
 
 class GhostRecordType(types.Type):
-    """A ghost of a record of the given type; it has no content."""
+    """A ghost of a record of the given type, of which fields are read as they are if it `is_read`."""
 
-    def __init__(self, record: types.Record):
-        self.record = record
-        super().__init__(f"GhostRecord({record})")
-
-
-register_model(GhostRecordType)(models.OpaqueModel)
+    def __init__(self, record: types.Record, is_read: bool):
+        self.record, self.is_read = record, is_read
+        super().__init__(f"GhostRecord({record}, {is_read})")
 
 
-@intrinsic
-def make_ghost_record(typingctx: Any, table: Any) -> Any:
-    """Make the ghost of a record of a table."""
-    return GhostRecordType(table.dtype)(table), lambda context, builder, signature, args: context.get_dummy_value()
-
-
-class ReadOnlyRecordType(types.Type):
-    """A ghost of a record of the given type, of which fields are read as they are."""
-
-    def __init__(self, record: types.Record):
-        self.record = record
-        super().__init__(f"ReadOnlyRecord({record})")
-
-
-@register_model(ReadOnlyRecordType)
-class _ReadOnlyRecordModel(models.RecordModel):
-    def __init__(self, manager: Any, frontend_type: ReadOnlyRecordType):
+@register_model(GhostRecordType)
+class _GhostRecordModel(models.RecordModel):
+    def __init__(self, manager: Any, frontend_type: GhostRecordType):
         super().__init__(manager, frontend_type.record)
 
 
 @intrinsic
-def read_only_record(typingctx: Any, record: Any) -> Any:
-    """Make the ghost of a record that is to be read as it is."""
-    return ReadOnlyRecordType(record)(record), lambda context, builder, signature, args: args[0]
+def make_ghost_record(typingctx: Any, record: Any, fill: Any) -> Any:
+    """Make the ghost of a record of a table whose ghost has this `fill`."""
+    ghost = GhostRecordType(record, isinstance(fill, types.Array))
+    return ghost(record, fill), lambda context, builder, signature, args: args[0]
+
+
+@compiled
+def shown(fill, index):  # type: ignore[no-untyped-def]
+    """Return what a ghost shows of an element or a row."""
+    return (lambda fill, index: fill[index]) if isinstance(fill, types.Array) else (lambda fill, index: fill)
 
 
 def fill_of(dtype: np.dtype[Any]) -> Any:
@@ -63,21 +54,14 @@ def fill_of(dtype: np.dtype[Any]) -> Any:
     return dtype.type(0) if dtype.kind in "iub" else dtype.type(1)
 
 
-def _field(record: types.Record, name: str) -> types.Type | None:
+def _field(ghost: GhostRecordType, name: str) -> types.Type | None:
     """Return the type of a field of a ghost; None if there is none, or if it is no number, nor an array of numbers."""
-    found = record.typeof(name) if name in record.fields else None
+    found = ghost.record.typeof(name) if name in ghost.record.fields else None
     if isinstance(found, types.NestedArray) and isinstance(found.dtype, types.Number | types.Boolean):
-        return GhostRowType((types.UniTuple(types.int64, found.ndim), found.dtype))
+        fill = found if ghost.is_read else found.dtype
+        is_row = found.ndim == 1 or not ghost.is_read
+        return GhostRowType((types.UniTuple(types.int64, found.ndim), fill)) if is_row else None
     return found if isinstance(found, types.Number | types.Boolean) else None
-
-
-def _field_as_it_is(record: types.Record, name: str) -> types.Type | None:
-    """The same of a ghost that is read as it is."""
-    found, kind = record.typeof(name) if name in record.fields else None, _field(record, name)
-    if not isinstance(kind, GhostRowType):
-        return kind
-    is_row = isinstance(found, types.NestedArray) and found.ndim == 1
-    return GhostRowType((kind.member("shape"), found)) if is_row else None
 
 
 @infer_getattr
@@ -85,35 +69,20 @@ class _Fields(AttributeTemplate):
     key = GhostRecordType
 
     def generic_resolve(self, ghost: GhostRecordType, name: str) -> types.Type | None:
-        return _field(ghost.record, name)
+        return _field(ghost, name)
 
 
 @lower_getattr_generic(GhostRecordType)
 def _read(context: Any, builder: Any, ghost: GhostRecordType, value: Any, name: str) -> Any:
-    kind = _field(ghost.record, name)
+    kind = _field(ghost, name)
     assert kind is not None  # it has a type
-    if not isinstance(kind, GhostRowType):
-        return context.get_constant_generic(builder, kind, fill_of(as_dtype(kind)).item())
-    nested, number = ghost.record.typeof(name), kind.member("fill")
-    row = cgutils.create_struct_proxy(kind)(context, builder)
-    row.shape = context.get_constant_generic(builder, kind.member("shape"), tuple(map(np.int64, nested.shape)))
-    row.fill = context.get_constant_generic(builder, number, fill_of(as_dtype(number)).item())
-    return row._getvalue()
-
-
-@infer_getattr
-class _FieldsAsTheyAre(AttributeTemplate):
-    key = ReadOnlyRecordType
-
-    def generic_resolve(self, ghost: ReadOnlyRecordType, name: str) -> types.Type | None:
-        return _field_as_it_is(ghost.record, name)
-
-
-@lower_getattr_generic(ReadOnlyRecordType)
-def _read_as_it_is(context: Any, builder: Any, ghost: ReadOnlyRecordType, value: Any, name: str) -> Any:
-    kind = _field_as_it_is(ghost.record, name)
-    found = context.get_getattr(ghost.record, name)(context, builder, ghost.record, value, name)
-    if not isinstance(kind, GhostRowType):
+    is_row = isinstance(kind, GhostRowType)
+    if ghost.is_read:
+        found = context.get_getattr(ghost.record, name)(context, builder, ghost.record, value, name)
+    else:
+        number = kind.member("fill") if is_row else kind
+        found = context.get_constant_generic(builder, number, fill_of(as_dtype(number)).item())
+    if not is_row:
         return found
     row = cgutils.create_struct_proxy(kind)(context, builder)
     shape = tuple(map(np.int64, ghost.record.typeof(name).shape))
@@ -122,7 +91,6 @@ def _read_as_it_is(context: Any, builder: Any, ghost: ReadOnlyRecordType, value:
     return row._getvalue()
 
 
-@lower_setattr_generic(ReadOnlyRecordType)
 @lower_setattr_generic(GhostRecordType)
 def _write(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
     """Discard the value."""

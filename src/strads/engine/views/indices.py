@@ -6,24 +6,17 @@ import numpy as np
 from numba import njit, types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload, register_jitable
+from numba.extending import intrinsic, register_jitable
 
-from strads.engine.views.types import INLINED, INNER
+from strads.engine.views.types import INLINED, INNER, compiled
 
 INDEX_ERROR = "index out of range"
 PATTERN_CHANGED = "access outside the recorded ones"
 
 
-def wrap(index: int, rows: int) -> int:
+@compiled
+def wrap(index, rows):  # type: ignore[no-untyped-def]
     """Return an index with Python semantics: negative counts from the end; raises if out of range."""
-    position = index + rows if index < 0 else index
-    if not 0 <= position < rows:
-        raise IndexError(INDEX_ERROR)
-    return position
-
-
-@overload(wrap, jit_options=INNER)
-def _compiled_wrap(index, rows):  # type: ignore[no-untyped-def]
     if isinstance(index, types.Integer) and not index.signed:
 
         def unsigned(index, rows):  # type: ignore[no-untyped-def]
@@ -53,6 +46,12 @@ def clipped(end, rows):  # type: ignore[no-untyped-def]
     return min(max(position, np.int64(0)), np.int64(rows))
 
 
+@compiled
+def rest_of(index):  # type: ignore[no-untyped-def]
+    """Return what a tuple of two or more indices selects from a row: one index, or the tuple of the others."""
+    return (lambda index: index[1]) if len(index) == 2 else (lambda index: index[1:])
+
+
 # Overloads are compiled without bounds checks regardless of the body; indexing within rows requests them explicitly.
 @njit(boundscheck=True, **INLINED)
 def item_of(row, index):  # type: ignore[no-untyped-def]
@@ -66,13 +65,9 @@ def set_item_of(row, index, value):  # type: ignore[no-untyped-def]
     row[index] = value
 
 
-def _unit_of(blocks: Any, position: int) -> int:
+@compiled
+def _unit_of(blocks, position):  # type: ignore[no-untyped-def]
     """Return the unit of ownership: the row, or its block."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(_unit_of, jit_options=INNER)
-def _compiled_unit_of(blocks, position):  # type: ignore[no-untyped-def]
     if isinstance(blocks, types.NoneType):
         return lambda blocks, position: position
     return lambda blocks, position: blocks[np.uint64(position)]
@@ -87,13 +82,10 @@ def _claimed(owner, blocks, holder, position):  # type: ignore[no-untyped-def]
     return len(owner) > 0 and owner[np.uint64(_unit_of(blocks, position))] == holder
 
 
-def owned(view: Any, index: int) -> int:
+@compiled
+def owned(view, index):  # type: ignore[no-untyped-def]
     """Return the row of a guarded table that an index denotes; raises if another job may be using it."""
-    raise NotImplementedError("for compiled code only")
 
-
-@overload(owned, jit_options=INNER)
-def _compiled_owned(view, index):  # type: ignore[no-untyped-def]
     def position_of(view, index):  # type: ignore[no-untyped-def]
         position = np.int64(index)
         # One comparison for most accesses: rows from `low` on are in the table and not negative.

@@ -14,8 +14,8 @@ from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
 from strads.dds import find_number
-from strads.engine.views.indices import item_of, set_item_of
-from strads.engine.views.types import INNER, UNCOUNTED, define_view
+from strads.engine.views.indices import item_of, rest_of, set_item_of
+from strads.engine.views.types import INNER, UNCOUNTED, as_it_is, compiled, define_view
 
 NO_SUCH_KEY = "a key is not in the map"
 
@@ -36,29 +36,18 @@ class Keyed(NamedTuple):
 @cache
 def keyed_view(constructor: Any | None) -> Any:
     """Return the constructor of the view of a map, given that of the view of its values (None: the storage itself)."""
-    if constructor is None:
-
-        @njit(**UNCOUNTED)
-        def plain(storage, context):  # type: ignore[no-untyped-def]
-            return make_keyed((storage.inner, storage.keys, storage.starts, storage.shift))
-
-        return plain
+    values_of = constructor or as_it_is
 
     @njit(**UNCOUNTED)
-    def composed(storage, context):  # type: ignore[no-untyped-def]
-        inner = constructor(storage.inner, context)
-        return make_keyed((inner, storage.keys, storage.starts, storage.shift))
+    def view(storage, context):  # type: ignore[no-untyped-def]
+        return make_keyed((values_of(storage.inner, context), storage.keys, storage.starts, storage.shift))
 
-    return composed
+    return view
 
 
-def _find(view: Any, key: Any) -> int:
+@compiled
+def _find(view, key):  # type: ignore[no-untyped-def]
     """Return the row of a key, or -1."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(_find, jit_options=INNER)
-def _compiled_find(view, key):  # type: ignore[no-untyped-def]
     if key.signed:
         return lambda view, key: find_number(view.keys, view.starts, view.shift, np.int64(key))
 
@@ -89,9 +78,7 @@ def _keyed_getitem(view, index):  # type: ignore[no-untyped-def]
     if not isinstance(view, KeyedType):
         return None
     if isinstance(index, types.BaseTuple):
-        if len(index) == 2:
-            return lambda view, index: item_of(view[index[0]], index[1])
-        return lambda view, index: item_of(view[index[0]], index[1:])
+        return lambda view, index: item_of(view[index[0]], rest_of(index))
     _check_key(index)
     return lambda view, index: view.inner[_existing(view, index)]
 
@@ -101,17 +88,11 @@ def _keyed_setitem(view, index, value):  # type: ignore[no-untyped-def]
     if not isinstance(view, KeyedType):
         return None
     if isinstance(index, types.BaseTuple):
-        if len(index) == 2:
 
-            def nested(view, index, value):  # type: ignore[no-untyped-def]
-                set_item_of(view[index[0]], index[1], value)
+        def nested(view, index, value):  # type: ignore[no-untyped-def]
+            set_item_of(view[index[0]], rest_of(index), value)
 
-            return nested
-
-        def deeper(view, index, value):  # type: ignore[no-untyped-def]
-            set_item_of(view[index[0]], index[1:], value)
-
-        return deeper
+        return nested
     _check_key(index)
 
     def keyed(view, index, value):  # type: ignore[no-untyped-def]

@@ -9,9 +9,7 @@ The `fill` of a ghost is the value of all its elements. If some columns decide w
 itself: its elements are then read as they are.
 """
 
-from numba import types
-
-from strads.engine.views.types import ViewType, define_view
+from strads.engine.views.types import define_view
 
 # Fields of the `state` array of a recording.
 # Position of the current task, its stamp, which is higher than those of all tasks that the same thread has recorded
@@ -40,12 +38,6 @@ GhostType, make_ghost = define_view("Ghost", "data", *_LOG, "fill")
 ElementsType, make_elements = define_view("Elements", "data", *_LOG, "fill")
 GhostRowType, make_ghost_row = define_view("GhostRow", "shape", "fill")
 ScratchType, make_scratch = define_view("Scratch", "data", *_LOG, "state", "copies", "stamps", "slots")
-
-
-def is_read_as_it_is(ghost: ViewType) -> bool:
-    """Whether the elements of a ghost, or of a ghost of a row, are read."""
-    return isinstance(ghost.member("fill"), types.Array)
-
 
 RECORDING = (GhostType, ScratchType)
 LIVE = (AlignedType, SegmentedType, CheckedType, GuardedType)  # `checks` (True or None) determines the compiled code

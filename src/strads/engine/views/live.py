@@ -5,6 +5,7 @@ holder of rows, loop index, random numbers drawn)`, and returns the view. Arrays
 constructor.
 """
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,8 +119,10 @@ def _random_view(storage, context):  # type: ignore[no-untyped-def]
     return make_random((storage[0], storage[1], np.uint64(context[INDEX]), context[DRAWN]))
 
 
-def _views(data_of: Any, checks: bool | None) -> dict[Role, Any]:
-    """Return the constructors for tables, dense or ragged by `data_of`; `checks` is True or None."""
+@cache
+def _views(checks: bool | None, *, ragged: bool) -> dict[Role, Any]:
+    """Return the constructors, but for arguments that the body sees as they are; `checks` is True or None."""
+    data_of = ragged_data if ragged else dense_data
 
     @njit(**UNCOUNTED)
     def checked(storage, context):  # type: ignore[no-untyped-def]
@@ -143,30 +146,19 @@ def _views(data_of: Any, checks: bool | None) -> dict[Role, Any]:
         low, high = constant_item(s.low, job), constant_item(s.high, job)
         return make_guarded((data_of(s.data), low, high, s.owner, s.blocks, context[HOLDER], checks))
 
-    return {
-        Role.SCALAR: None,
+    views = {
         Role.ACCUMULATOR: _accumulating_view,
         Role.RANDOM: _random_view,
-        Role.READ: None,
         Role.CHECKED: checked,
         Role.ALIGNED: aligned,
         Role.SEGMENTED: segmented,
         Role.OFFSETS: _offsets_view,
-        Role.WRITTEN: None,
         Role.GUARDED: guarded,
         Role.RELAXED: replica_view,
         Role.CHECKED_RELAXED: checked_replica,
     }
-
-
-_PLAIN = {checks: _views(dense_data, checks) for checks in (True, None)}
-_RAGGED = {
-    checks: {
-        **_views(ragged_data, checks),
-        **dict.fromkeys((Role.READ, Role.CHECKED, Role.WRITTEN), ragged_view),  # which always checks row indices
-    }
-    for checks in (True, None)
-}
+    # The view of ragged rows always checks their indices.
+    return views | dict.fromkeys((Role.READ, Role.CHECKED, Role.WRITTEN), ragged_view) if ragged else views
 
 
 def live_view(role: Role, *, ragged: bool, keyed: bool = False, checks: bool = False, near: bool = False) -> Any | None:
@@ -174,7 +166,7 @@ def live_view(role: Role, *, ragged: bool, keyed: bool = False, checks: bool = F
 
     With `checks`, the second index of `T[i, j]` is checked, too; with `near`, rows of the table can be drawn.
     """
-    constructor = (_RAGGED if ragged else _PLAIN)[checks or None][role]
+    constructor = _views(checks or None, ragged=ragged).get(role)
     if near:
         return near_view(constructor, checks or None)
     return keyed_view(constructor) if keyed else constructor

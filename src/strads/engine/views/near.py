@@ -223,24 +223,8 @@ def _near_setitem(view, index, value):  # type: ignore[no-untyped-def]
     return drawn_part if is_part else other
 
 
-def _shape(view):  # type: ignore[no-untyped-def]
-    return lambda view: view.inner.shape
-
-
-def _size(view):  # type: ignore[no-untyped-def]
-    return lambda view: view.inner.size
-
-
-def _ndim(view):  # type: ignore[no-untyped-def]
-    return lambda view: view.inner.ndim
-
-
-def _dtype(view):  # type: ignore[no-untyped-def]
-    return lambda view: view.inner.dtype
-
-
 for _type in _NEAR:
-    overload_attribute(_type, "shape")(_shape)
-    overload_attribute(_type, "size")(_size)
-    overload_attribute(_type, "ndim")(_ndim)
-    overload_attribute(_type, "dtype")(_dtype)
+    overload_attribute(_type, "shape")(lambda view: lambda view: view.inner.shape)
+    overload_attribute(_type, "size")(lambda view: lambda view: view.inner.size)
+    overload_attribute(_type, "ndim")(lambda view: lambda view: view.inner.ndim)
+    overload_attribute(_type, "dtype")(lambda view: lambda view: view.inner.dtype)

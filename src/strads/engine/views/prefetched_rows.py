@@ -1,25 +1,18 @@
 """Fetching rows of tables into the cache before they are needed."""
 
-from typing import Any
-
 import numpy as np
 from numba import types
-from numba.extending import overload
 
 from strads.engine.views.kinds import RaggedType
-from strads.engine.views.types import INNER
+from strads.engine.views.types import compiled
 from strads.schedule.kernels.prefetch import prefetch_bytes
 
 _LINE, _MOST = 64, 512  # bytes of a cache line; of a row, those fetched here: hardware prefetchers get the rest
 
 
-def fetch(view: Any, position: int) -> None:
+@compiled
+def fetch(view, position):  # type: ignore[no-untyped-def]
     """Fetch a row."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(fetch, jit_options=INNER)
-def _compiled_fetch(view, position):  # type: ignore[no-untyped-def]
     data = view.member("data")
     if isinstance(data, RaggedType):
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 
 from strads.engine.views.ghost_records import fill_of
@@ -17,24 +16,15 @@ from strads.engine.views.keyed import keyed_view
 from strads.engine.views.kinds import RECENT, make_ghost
 from strads.engine.views.live import live_view, ragged_view, replica_view
 from strads.engine.views.roles import Role
-from strads.engine.views.types import INLINED, INNER, RECENTLY
+from strads.engine.views.types import INLINED, RECENTLY, as_it_is, compiled
 
 
-def _fill(data: Any) -> Any:
+@compiled
+def _fill(data):  # type: ignore[no-untyped-def]
     """Return the value of every number of a ghost."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(_fill, jit_options=INNER)
-def _compiled_fill(data):  # type: ignore[no-untyped-def]
     values = data.member("values") if not isinstance(data, types.Array) else data
     fill = fill_of(as_dtype(values.dtype))
     return lambda data: fill
-
-
-@njit(**INLINED)
-def _dense(storage, context):  # type: ignore[no-untyped-def]
-    return storage
 
 
 @njit(**INLINED)
@@ -62,7 +52,7 @@ def fetching_view(role: Role, number: int, *, is_ghost: bool, is_read: bool, rag
     if not is_ghost:
         return live_view(role, ragged=ragged, keyed=keyed)
     data_of, fill = (
-        replica_view if role.is_relaxed else ragged_view if ragged else _dense,
+        replica_view if role.is_relaxed else ragged_view if ragged else as_it_is,
         _itself if is_read else _fill,
     )
     constructor = _ghost_view(data_of, number, fill)

@@ -5,15 +5,16 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 from numba.core.errors import TypingError
-from numba.extending import overload, register_jitable
+from numba.extending import register_jitable
 
 from strads.engine.stopping import check_stop
-from strads.engine.views.ghost_records import make_ghost_record, read_only_record
+from strads.engine.views.ghost_records import make_ghost_record, shown
 from strads.engine.views.indices import rows_are_scalars, wrap
 from strads.engine.views.kinds import (
     COPIED,
     EARLIER,
     LOGGED,
+    RECORDING,
     SILENT,
     SLOT,
     SLOTS,
@@ -21,12 +22,10 @@ from strads.engine.views.kinds import (
     GhostRowType,
     GhostType,
     RaggedType,
-    ScratchType,
-    is_read_as_it_is,
     make_ghost_row,
 )
 from strads.engine.views.prefetched_rows import fetch
-from strads.engine.views.types import INNER, ViewType
+from strads.engine.views.types import INNER, ViewType, compiled
 
 _RECENT = 6  # recent accesses checked for repetition: three tables, each read and written
 SCRATCH_FULL = "scratch rows used up"
@@ -105,13 +104,9 @@ def _new_slot(state, stamps, slots, capacity, tag, position):  # type: ignore[no
     return slot
 
 
-def log(view: Any, position: int, write: int) -> None:
+@compiled
+def log(view, position, write):  # type: ignore[no-untyped-def]
     """Append an access to the log or, where there is none, fetch what it touches."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(log, jit_options=INNER)
-def _compiled_log(view, position, write):  # type: ignore[no-untyped-def]
     if isinstance(view.member("rows"), types.NoneType):
         return lambda view, position, write: fetch(view, position)
 
@@ -122,13 +117,9 @@ def _compiled_log(view, position, write):  # type: ignore[no-untyped-def]
     return append
 
 
-def log_once(view: Any, position: int, write: int) -> None:
+@compiled
+def log_once(view, position, write):  # type: ignore[no-untyped-def]
     """The same unless the task has just done so: a loop over a row is one access, or one per table."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(log_once, jit_options=INNER)
-def _compiled_log_once(view, position, write):  # type: ignore[no-untyped-def]
     if isinstance(view.member("rows"), types.NoneType):
 
         def fetch_once(view, position, write):  # type: ignore[no-untyped-def]
@@ -180,7 +171,12 @@ def _copy_deep_row(target, slot, source, position):  # type: ignore[no-untyped-d
         flat_target[slot, item] = flat_source[position, item]
 
 
-def ghost_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
+def recorded_row(view: ViewType, log: Any = log, write: int = 1) -> Any:
+    """Return the implementation of `T[i]` for a table that is recorded."""
+    return (_row_of_ghost if isinstance(view, GhostType) else _row_of_scratch)(view, log, write)
+
+
+def _row_of_ghost(view: ViewType, log: Any, write: int) -> Any:
     """Return the implementation of `T[i]` for ghosts."""
     data = view.member("data")
     if rows_are_scalars(data):
@@ -193,15 +189,11 @@ def ghost_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
     if isinstance(data, types.Array) and data.ndim == 1:
 
         def record(view, index):  # type: ignore[no-untyped-def]
-            log(view, wrap(index, len(view.data)), write)
-            return make_ghost_record(view.data)
-
-        def record_as_it_is(view, index):  # type: ignore[no-untyped-def]
             position = wrap(index, len(view.data))
             log(view, position, write)
-            return read_only_record(view.fill[np.uint64(position)])
+            return make_ghost_record(view.data[np.uint64(position)], view.fill)
 
-        return record_as_it_is if is_read_as_it_is(view) else record
+        return record
     if isinstance(data, RaggedType):
 
         def ragged_row(view, index):  # type: ignore[no-untyped-def]
@@ -213,18 +205,14 @@ def ghost_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
         return ragged_row
 
     def row(view, index):  # type: ignore[no-untyped-def]
-        log(view, wrap(index, len(view.data)), write)
-        return make_ghost_row((view.data.shape[1:], view.fill))
-
-    def row_as_it_is(view, index):  # type: ignore[no-untyped-def]
         position = wrap(index, len(view.data))
         log(view, position, write)
-        return make_ghost_row((view.data.shape[1:], view.fill[np.uint64(position)]))
+        return make_ghost_row((view.data.shape[1:], shown(view.fill, np.uint64(position))))
 
-    return row_as_it_is if is_read_as_it_is(view) else row
+    return row
 
 
-def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
+def _row_of_scratch(view: ViewType, log: Any, write: int) -> Any:
     """Return the implementation of `T[i]` for private copies."""
     data = view.member("data")
     if isinstance(data, RaggedType):
@@ -271,52 +259,27 @@ def scratch_getitem(view: ViewType, log: Any = log, write: int = 1) -> Any:
     return row
 
 
-def row_of(view: Any, index: Any) -> Any:
-    """`view[index]`, where only items of the row are used, perhaps in a loop over all of them: logged once."""
-    raise NotImplementedError("for compiled code only")
+def _row_of(write: int) -> Any:
+    """Make the function of `view[index]` where the row is logged once, as written or only read.
 
+    So it is where only items of the row are used, perhaps in a loop over all of them.
+    """
 
-def read_row_of(view: Any, index: Any) -> Any:
-    """As `row_of`, when a number is read."""
-    raise NotImplementedError("for compiled code only")
-
-
-def _define_row_of(function: Any, write: int) -> None:
-    @overload(function, jit_options=INNER)
-    def _compiled(view, index):  # type: ignore[no-untyped-def]
-        if isinstance(view, GhostType):
-            return ghost_getitem(view, log_once, write)
-        if isinstance(view, ScratchType):
-            return scratch_getitem(view, log_once, write)
+    @compiled
+    def row(view, index):  # type: ignore[no-untyped-def]
+        if isinstance(view, RECORDING) and isinstance(index, types.Integer | types.Boolean):
+            return recorded_row(view, log_once, write)
         return lambda view, index: view[index]
 
-
-_define_row_of(row_of, 1)
-_define_row_of(read_row_of, 0)
+    return row
 
 
-def only_read_row_of(view: Any, index: Any) -> Any:
-    """`view[index]`, if the row is held in variables and never written."""
-    raise NotImplementedError("for compiled code only")
+row_of, read_row_of = _row_of(1), _row_of(0)
 
 
-@overload(only_read_row_of, jit_options=INNER)
-def _compiled_only_read_row_of(view, index):  # type: ignore[no-untyped-def]
-    if isinstance(index, types.Integer | types.Boolean):
-        if isinstance(view, GhostType):
-            return ghost_getitem(view, log_once, 0)
-        if isinstance(view, ScratchType):
-            return scratch_getitem(view, log_once, 0)
-    return lambda view, index: view[index]
-
-
-def check_row_fits(view: Any, value: Any) -> None:
+@compiled
+def check_row_fits(view, value):  # type: ignore[no-untyped-def]
     """Raise for a value of the wrong length for a row: for a ghost, nothing else checks it."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(check_row_fits, jit_options=INNER)
-def _compiled_check_row_fits(view, value):  # type: ignore[no-untyped-def]
     is_row = isinstance(value, GhostRowType | types.BaseTuple | types.List | types.Array)
     if not is_row or (isinstance(value, types.Array) and value.ndim == 0):
         return lambda view, value: None

@@ -8,10 +8,10 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import overload, overload_attribute, register_jitable
 
-from strads.engine.views.indices import clipped, item_of, owned, refuse_index, set_item_of, wrap
+from strads.engine.views.ghost_records import shown
+from strads.engine.views.indices import clipped, item_of, owned, refuse_index, rest_of, set_item_of, wrap
 from strads.engine.views.kinds import (
     LIVE,
-    MAX_AXES,
     RECORDING,
     TABLES,
     AlignedType,
@@ -24,20 +24,18 @@ from strads.engine.views.kinds import (
     RaggedType,
     ScratchType,
     SegmentedType,
-    is_read_as_it_is,
     make_ghost_row,
 )
 from strads.engine.views.recorded_rows import (
     check_row_fits,
-    ghost_getitem,
     log,
     log_once,
     read_row_of,
+    recorded_row,
     row_of,
-    scratch_getitem,
     scratch_slot,
 )
-from strads.engine.views.types import INNER, ViewType
+from strads.engine.views.types import INNER, ViewType, compiled
 
 
 def _is_element(view: ViewType, index: Any) -> bool:
@@ -48,33 +46,26 @@ def _is_element(view: ViewType, index: Any) -> bool:
     return len(index) == axes and not is_record and all(isinstance(item, types.Integer) for item in index)
 
 
-def _element_of(view: Any, index: Any) -> int:
+@compiled
+def _element_of(view, index):  # type: ignore[no-untyped-def]
     """Return the flat index of an element of a table of two to four dimensions."""
-    raise NotImplementedError("for compiled code only")
+
+    last = len(index) - 1
+    if last == 0:
+        return lambda view, index: wrap(index[0], len(view.data))
+
+    def element(view, index):  # type: ignore[no-untyped-def]
+        size = view.data.shape[last]
+        return _element_of(view, index[:last]) * size + wrap(index[last], size)
+
+    return element
 
 
-@overload(_element_of, jit_options=INNER)
-def _compiled_element_of(view, index):  # type: ignore[no-untyped-def]
-    def of_two(view, index):  # type: ignore[no-untyped-def]
-        shape = view.data.shape
-        return wrap(index[0], shape[0]) * shape[1] + wrap(index[1], shape[1])
-
-    def of_three(view, index):  # type: ignore[no-untyped-def]
-        shape = view.data.shape
-        row = wrap(index[0], shape[0]) * shape[1] + wrap(index[1], shape[1])
-        return row * shape[2] + wrap(index[2], shape[2])
-
-    def of_four(view, index):  # type: ignore[no-untyped-def]
-        shape = view.data.shape
-        row = wrap(index[0], shape[0]) * shape[1] + wrap(index[1], shape[1])
-        return (row * shape[2] + wrap(index[2], shape[2])) * shape[3] + wrap(index[3], shape[3])
-
-    return {2: of_two, 3: of_three, 4: of_four}.get(len(index))
-
-
-def _is_element_of_block(view: ViewType, index: Any) -> bool:
-    """Whether a tuple of indices selects a number of a ghost whose rows have several dimensions."""
-    return isinstance(view, GhostType) and 2 < len(index) <= MAX_AXES and _is_element(view, index)
+def _is_unchecked(view: ViewType) -> bool:
+    """Whether what is selected from a row needs no check, or the row checks it by itself."""
+    return isinstance(view, GhostRowType) or (
+        isinstance(view, LIVE) and isinstance(view.member("checks"), types.NoneType)
+    )
 
 
 @overload(operator.getitem, jit_options=INNER)
@@ -98,35 +89,19 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if isinstance(index, types.BaseTuple):
         if len(index) == 1:
             return lambda view, index: view[index[0]]
-        if isinstance(view, LIVE) and isinstance(view.member("checks"), types.NoneType):
-            if len(index) == 2:
-                return lambda view, index: view[index[0]][index[1]]
-            return lambda view, index: view[index[0]][index[1:]]
+        if _is_unchecked(view):
+            return lambda view, index: view[index[0]][rest_of(index)]
         if isinstance(view, ElementsType):
             if not _is_element(view, index):
                 return refuse_index(index)
 
             def element(view, index):  # type: ignore[no-untyped-def]
                 log_once(view, _element_of(view, index), 0)
-                return view.fill
+                return shown(view.fill, index)
 
-            def element_as_it_is(view, index):  # type: ignore[no-untyped-def]
-                log_once(view, _element_of(view, index), 0)
-                return view.fill[index]
-
-            return element_as_it_is if is_read_as_it_is(view) else element
-        if _is_element_of_block(view, index):
-
-            def item(view, index):  # type: ignore[no-untyped-def]
-                _element_of(view, index)  # checks the indices
-                log_once(view, wrap(index[0], len(view.data)), 0)
-                return view.fill
-
-            return item
+            return element
         row = read_row_of if isinstance(view, RECORDING) and _is_element(view, index) else row_of
-        if len(index) == 2:
-            return lambda view, index: item_of(row(view, index[0]), index[1])
-        return lambda view, index: item_of(row(view, index[0]), index[1:])
+        return lambda view, index: item_of(row(view, index[0]), rest_of(index))
     if isinstance(view, ElementsType):
         return refuse_index(index)
     if not isinstance(index, types.Integer | types.Boolean):
@@ -157,20 +132,14 @@ def _view_getitem(view, index):  # type: ignore[no-untyped-def]
     if isinstance(view, GhostRowType):
 
         def element(view, index):  # type: ignore[no-untyped-def]
-            wrap(index, view.shape[0])
-            return view.fill
-
-        def element_as_it_is(view, index):  # type: ignore[no-untyped-def]
-            return view.fill[np.uint64(wrap(index, view.shape[0]))]
+            return shown(view.fill, np.uint64(wrap(index, view.shape[0])))
 
         def part(view, index):  # type: ignore[no-untyped-def]
             wrap(index, view.shape[0])
             return make_ghost_row((view.shape[1:], view.fill))
 
-        if is_read_as_it_is(view):
-            return element_as_it_is
         return element if len(view.member("shape")) == 1 else part
-    return ghost_getitem(view) if isinstance(view, GhostType) else scratch_getitem(view)
+    return recorded_row(view)
 
 
 @overload(operator.setitem, jit_options=INNER)
@@ -192,35 +161,18 @@ def _view_setitem(view, index, value):  # type: ignore[no-untyped-def]
                 view[index[0]] = value
 
             return of_one
-        if isinstance(view, LIVE) and isinstance(view.member("checks"), types.NoneType):
+        if _is_unchecked(view):
 
             def unchecked(view, index, value):  # type: ignore[no-untyped-def]
                 row = view[index[0]]
-                row[index[1:]] = value
+                row[rest_of(index)] = value
 
-            def unchecked_item(view, index, value):  # type: ignore[no-untyped-def]
-                row = view[index[0]]
-                row[index[1]] = value
+            return unchecked
 
-            return unchecked_item if len(index) == 2 else unchecked
-        if _is_element_of_block(view, index):
+        def nested(view, index, value):  # type: ignore[no-untyped-def]
+            set_item_of(row_of(view, index[0]), rest_of(index), value)
 
-            def set_item(view, index, value):  # type: ignore[no-untyped-def]
-                _element_of(view, index)  # checks the indices
-                log_once(view, wrap(index[0], len(view.data)), 1)
-
-            return set_item
-        if len(index) == 2:
-
-            def nested(view, index, value):  # type: ignore[no-untyped-def]
-                set_item_of(row_of(view, index[0]), index[1], value)
-
-            return nested
-
-        def deeper(view, index, value):  # type: ignore[no-untyped-def]
-            set_item_of(row_of(view, index[0]), index[1:], value)
-
-        return deeper
+        return nested
     if not isinstance(index, types.Integer | types.Boolean):
         return refuse_index(index)
     if isinstance(view, GuardedType):
@@ -288,22 +240,11 @@ def _shape(view):  # type: ignore[no-untyped-def]
 
 
 def _size(view):  # type: ignore[no-untyped-def]
-    if isinstance(view, GhostRowType):
-        return lambda view: _product(view.shape)
-    if isinstance(view, RaggedType | OffsetsType) or isinstance(view.member("data"), ViewType):
-        return lambda view: len(view)
-    if view.member("data").ndim == 1:
-        return lambda view: len(view)
-    return lambda view: len(view) * (view.data.size // max(len(view.data), 1))
+    return lambda view: _product(view.shape)
 
 
 def _ndim(view):  # type: ignore[no-untyped-def]
-    if isinstance(view, GhostRowType):
-        axes = len(view.member("shape"))
-        return lambda view: axes
-    data = None if isinstance(view, RaggedType | OffsetsType) else view.member("data")
-    ndim = data.ndim if isinstance(data, types.Array) else 1
-    return lambda view: ndim
+    return lambda view: len(view.shape)
 
 
 def _dtype(view):  # type: ignore[no-untyped-def]

@@ -7,9 +7,9 @@ body is inlined.
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic, make_attribute_wrapper, models, register_model
+from numba.extending import intrinsic, make_attribute_wrapper, models, overload, register_model
 from numba.np.arrayobj import populate_array
 
 # Options of functions called only from compiled code: interpreter wrappers would take a third of compile time.
@@ -18,6 +18,24 @@ INNER = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_
 INLINED = {**INNER, "forceinline": True}
 # Of functions that allocate no arrays and return none but the caller's: counting would be a quarter of the code.
 UNCOUNTED = {**INLINED, "_nrt": False}
+
+
+def compiled(typed: Any) -> Any:
+    """Return a function that only compiled code can call: `typed` returns its implementation for types of arguments."""
+
+    def function(*arguments: Any) -> Any:
+        raise NotImplementedError("for compiled code only")
+
+    function.__name__ = typed.__name__
+    overload(function, jit_options=INNER)(typed)
+    return function
+
+
+@njit(**UNCOUNTED)
+def as_it_is(storage, context):  # type: ignore[no-untyped-def]
+    """Construct no view: return the storage."""
+    return storage
+
 
 # Items of the context of a task in a run; see `live`.
 PLAN_POSITION, JOB, LANE, HOLDER, INDEX, DRAWN = 0, 1, 2, 3, 4, 5

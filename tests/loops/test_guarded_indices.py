@@ -220,8 +220,18 @@ def of_the_next(k, V, n, G, x):
     x[k] += G[V[k] + 1, 0]
 
 
-PROVED = [between, neighbours, clamped, largest_of_a_row, in_a_while_loop, in_a_helper, rows_too, of_a_local]
-DOUBTFUL = [skipped, down_to_zero, too_far, of_another_axis, of_an_overflowing_sum, changed_since, read_again]
+PROVED = [
+    between,
+    neighbours,
+    clamped,
+    largest_of_a_row,
+    in_a_while_loop,
+    down_to_zero,
+    in_a_helper,
+    rows_too,
+    of_a_local,
+]
+DOUBTFUL = [skipped, too_far, of_another_axis, of_an_overflowing_sum, changed_since, read_again]
 DOUBTFUL += [of_an_underflowing_difference, written_between, of_a_local_that_changes, moved_on]
 DOUBTFUL += [changed_in_a_loop, either, not_equal, after_the_loop, one_too_many, steps, of_a_scalar]
 PROVED_IN_PART = [read_twice]  # in the rest, sums that overflow are out of range

@@ -1,5 +1,7 @@
 """Models that go on learning: batch by batch, from another model, with new users, items, documents and words."""
 
+import itertools
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +21,7 @@ from strads.models import (
     MatrixFactorization,
     Word2Vec,
 )
+from strads.models.factorization.item_log import ItemLog
 
 MODELS: dict[str, Callable[..., Any]] = {
     "mf": lambda **more: MatrixFactorization(**{"n_components": 4, "max_iter": 2} | more),
@@ -176,6 +179,39 @@ def test_an_interrupt_comes_before_a_batch_or_after_it(name, is_taken, monkeypat
     monkeypatch.undo()
     assert model.digest() == expected.digest()
     assert model.partial_fit(*first).digest() == expected.partial_fit(*first).digest()
+
+
+def interrupted(call: Callable[[], Any], function: Callable[..., Any], line: int) -> bool:
+    """Make a call that is interrupted before this line that a function runs, and return whether it was."""
+    rest, earlier = iter(range(line)), sys.gettrace()
+
+    def at_line(frame: Any, event: str, argument: Any) -> Any:
+        if event == "line" and next(rest, None) is None:
+            raise KeyboardInterrupt
+        return at_line
+
+    sys.settrace(lambda frame, event, argument: at_line if frame.f_code is function.__code__ else None)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(earlier)
+    return False
+
+
+def test_a_log_forgets_entries_after_an_interrupt_at_any_line():
+    users, more = np.array([1, 1, 2, 2], np.int32), np.array([1, 2, 5], np.int32)
+    for line in itertools.count():
+        log = ItemLog(users, users)
+        ended = not interrupted(lambda log=log: log.append(more, more), ItemLog.append, line)
+        log.shorten(4)
+        assert log.last[:3].tolist() == [-1, 1, 3]
+        assert (log.last[3:] == -1).all()
+        assert len(log.users) == len(log.items) == len(log.before) == 4
+        if ended:
+            break
+    assert line > 5
 
 
 def test_word_numbers_far_beyond_the_known_ones_are_refused():

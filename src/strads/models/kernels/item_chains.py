@@ -19,10 +19,13 @@ def link(users, start, before, last):  # type: ignore[no-untyped-def]
 def unlink(users, count, before, last):  # type: ignore[no-untyped-def]
     """Take the entries from number `count` on out of the chains; only `last` changes, `before` is to be cut afterwards.
 
-    `users` has the user of every entry, including those that stay.
+    `users` has the user of every entry, including those that stay. Entries that are in no chain yet, as after an
+    interrupt, are passed over.
     """
     for entry in range(len(users) - 1, count - 1, -1):
-        last[users[entry]] = before[entry]
+        user = users[entry]
+        if user < len(last) and last[user] == entry:
+            last[user] = before[entry]
 
 
 @njit(nogil=True, cache=True)

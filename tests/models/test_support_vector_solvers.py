@@ -90,6 +90,17 @@ def test_columns_of_different_sizes(form, loss):
     assert objective(data, Y, model) - objective(data, Y, best) <= model.dual_gap_
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("data", [np.zeros((4, 1)), np.repeat(np.eye(2), 2, axis=0)], ids=["zeros", "indicators"])
+@pytest.mark.filterwarnings("error")
+def test_features_that_say_nothing(data, loss, intercept):
+    model = LinearSVC(loss=loss, fit_intercept=intercept).fit(data, [0, 1, 0, 1])
+    assert not model.coef_.any()
+    assert not np.any(model.intercept_)
+    assert model.dual_gap_ <= 1e-12
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
 @pytest.mark.parametrize("mean", [0.0, 1.0, 1e9])
 @pytest.mark.filterwarnings("error")

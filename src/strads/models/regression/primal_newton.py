@@ -116,7 +116,8 @@ class PrimalNewton(SupportVectorDescent):
         objective = self._norm() + float(self._problem.strengths @ missing)
         if self._dual is None or objective - distance - slack > self._dual:
             self._dual, self._pulls = max(objective - distance - slack, 0.0), pull
-        if (distance <= _SETTLED * slack or (self._is_stuck and distance <= slack)) and self._width > _MIN_WIDTH:
+        is_settled = distance <= (1.0 if self._is_stuck else _SETTLED) * slack
+        if is_settled and slack > 0.0 and self._width > _MIN_WIDTH:
             self._is_stuck = False
             self._next_width = self._width * min(max(0.5 * self._goal / slack, _FASTEST), 0.5)
         return objective, max(objective - self._dual, _ROUNDING * objective)

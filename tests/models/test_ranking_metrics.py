@@ -82,7 +82,10 @@ def test_last_share():
     for bad in (0, 1, -0.1, "x"):
         with pytest.raises((ArgumentError, TypeError)):
             last_share(times, bad)
-    with pytest.raises(ArgumentError, match="without NaN"):
-        last_share([1.0, np.nan], 0.5)
+    for unknown in ([1.0, np.nan], [1.0, np.inf], np.array(["2026", "NaT"], "M8[Y]")):
+        with pytest.raises(ArgumentError, match="without NaN or NaT"):
+            last_share(unknown, 0.5)
+        with pytest.raises(ArgumentError, match="without NaN or NaT"):
+            leave_one_out([1, 1], unknown)
     with pytest.raises(InputError, match="3 users, but 2 times"):
         leave_one_out([1, 2, 3], [1, 2])

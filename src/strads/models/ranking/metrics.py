@@ -164,10 +164,10 @@ def last_share(times: ArrayLike, share: float) -> NDArray[np.bool_]:
 
 def _times(times: ArrayLike, count: int | None) -> NDArray[np.float64]:
     values = np.asarray(times)
+    if values.dtype.kind not in "fiuM" or values.ndim != 1 or not np.isfinite(values).all():  # NaT is not finite
+        raise ArgumentError("times are a one-dimensional array of numbers or dates, without NaN or NaT")
     if values.dtype.kind == "M":
         values = values.astype("M8[us]").astype(np.int64)
-    if values.dtype.kind not in "fiu" or values.ndim != 1 or not np.isfinite(values).all():
-        raise ArgumentError("times are a one-dimensional array of numbers or dates, without NaN")
     if count is not None and len(values) != count:
         raise InputError(f"{count} users, but {len(values)} times")
     return values.astype(np.float64)

@@ -360,6 +360,23 @@ def test_take(array, data):
     assert (dense(corpus.take(rows)) == array[np.array(rows, int)]).all()
 
 
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ([0, -1], "document -1 is outside 0 … 2"),
+        (np.array([3, 5], np.uint64), "document 3 is outside 0 … 2"),
+        ([0.7], "not 1-D float64"),
+        ([True, False, True], r"not 1-D bool: .* np\.flatnonzero"),
+        ([[0, 1]], "not 2-D int64"),
+        (0, "not 0-D int64"),
+        (["0"], "not 1-D <U1"),
+    ],
+)
+def test_take_of_what_is_no_document(documents, message):
+    with pytest.raises(strads.StradsError, match=message):
+        Corpus.from_counts(np.eye(3, dtype=int)).take(documents)
+
+
 @given(matrices.filter(lambda array: len(array) > 1), st.floats(0.01, 0.99), st.integers(0, 5))
 def test_held_out(array, share, seed):
     array = np.column_stack([array, np.arange(1, len(array) + 1)])  # tells the documents apart

@@ -231,8 +231,21 @@ class Corpus:
         return scipy.sparse.csr_array((self.counts, self.words, self.offsets), shape=shape, copy=True)
 
     def take(self, documents: ArrayLike) -> Self:
-        """The corpus of the given documents (numbers, in any order), with the same words."""
-        rows = np.asarray(documents, np.int64)
+        """The corpus of the given documents (numbers, in any order), with the same words.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            If they are no list of whole numbers, or one is outside 0 … documents − 1.
+        """
+        rows = np.asarray(documents)
+        if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
+            advice = "give a list of numbers; np.flatnonzero makes one of a mask"
+            raise ArgumentError(f"documents are whole numbers, not {rows.ndim}-D {rows.dtype}: {advice}")
+        wrong = (rows < 0) | (rows >= len(self))
+        if wrong.any():
+            raise InputError(f"document {rows[np.argmax(wrong)]} is outside 0 … {len(self) - 1}")
+        rows = rows.astype(np.int64)
         words = RaggedArray(self.words, self.offsets).take(rows)
         counts = RaggedArray(self.counts, self.offsets).take(rows)
         return type(self)(words.offsets, words.values, counts.values, self.n_words, self.vocabulary)

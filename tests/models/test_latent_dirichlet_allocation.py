@@ -296,6 +296,12 @@ def test_wrong_parameters(parameters, message):
         (np.array([[1, np.nan]]), {}, "NaN"),
         (np.zeros((3, 4)), {}, "empty"),
         (np.array([[1, 2]]), {"vocabulary": ["one"]}, "1"),
+        (
+            strads.dvector([[0, 2 * 10**9], [1]]),
+            {},
+            "the documents: 2,000,000,001 words are far beyond what 3 entries can fill",
+        ),
+        (scipy.sparse.csr_array(([1], ([0], [1])), (1, 2 * 10**9)), {}, "2,000,000,000 words are far beyond"),
     ],
 )
 def test_wrong_documents(documents, options, message):

@@ -230,6 +230,12 @@ def test_wrong_parameters_are_refused(parameters, message):
         ([("a", "r", "b"), ("a", "", "b")], {}, "row 1 has the relation ''"),
         ([("a", "r", 3)], {}, "row 0 has the tail 3"),
         ([(0, 0, 0)], {}, "a single entity"),
+        (
+            [(0, 0, 2_000_000_000)],
+            {},
+            "triples: 2,000,000,001 ids of kind entity are far beyond what 1 entries can fill",
+        ),
+        ([(0, 2_000_000_000, 1)], {}, "triples: 2,000,000,001 ids of kind relation are far beyond"),
         ([(0, 0, 5)], {"entities": 5}, "row 0: entity 5 is outside 0 … 4"),
         ([("a", "r", "b")], {"entities": ["a", "c"]}, "there is no entity 'b'"),
         ([("a", "r", "b")], {"entities": ["a", "b", "a"]}, "'a' occurs twice"),

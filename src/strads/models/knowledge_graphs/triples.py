@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.dds.files import check_announced
 from strads.errors import ArgumentError, InputError
 from strads.models._warnings import warn
 from strads.models.interactions.interactions import columns_of
@@ -101,11 +102,19 @@ class Labels:
 
     @classmethod
     def of(cls, found: NDArray[Any], given: Any, kind: str) -> Self:
-        """Return the labels that a user gives (a number of them, or a list), or those that training triples have."""
+        """Return the labels that a user gives (a number of them, or a list), or those that training triples have.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            For other labels; for ids of training triples far beyond their number.
+        """
         if given is None:
             if found.dtype == object:
                 return cls(np.array(sorted(set(found.ravel().tolist())), object), kind)
-            return cls(np.arange(int(found.max()) + 1), kind)
+            count = int(found.max()) + 1
+            check_announced("triples", {f"ids of kind {kind}": count}, len(found))
+            return cls(np.arange(count), kind)
         if isinstance(given, int | np.integer) and not isinstance(given, bool):
             if found.dtype == object:
                 raise ArgumentError(f"{kind}: triples of strings need a list of labels, not the number {given}")

@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.dds.files import check_announced
 from strads.engine.statistics import NodeStatistics
 from strads.errors import InputError
 from strads.models.corpora.corpus import Corpus
@@ -90,6 +91,8 @@ class TopicTraining:
     ):
         self.priors = priors
         self.n_tokens, self.n_words = corpus.n_tokens, corpus.n_words
+        if corpus.vocabulary is None:
+            check_announced("the documents", {"words": corpus.n_words}, len(corpus.words))
         topics = len(priors.alpha)
         sparse = sampler == "sparse" or (sampler == "auto" and topics > MAX_DENSE_TOPICS)
         if sparse:

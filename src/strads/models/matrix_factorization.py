@@ -25,7 +25,7 @@ from strads.models.factorization.score_scale import ScoreScale
 from strads.models.held_out import held_out
 from strads.models.interactions.identified import IdIndexes
 from strads.models.interactions.interactions import Interactions
-from strads.models.kernels.matrix_factorization import group_by_user
+from strads.models.kernels.grouping import group_by_key
 from strads.models.ranking.likes import KnownLikes, Likes
 from strads.progress import Shown
 
@@ -340,7 +340,7 @@ class MatrixFactorization(FactorPredictor):
         if not self.remember_ratings:
             return None
         offsets, items = np.zeros(shape[0] + 1, np.int64), np.empty(len(ratings), np.int32)
-        group_by_user(ratings["user"], ratings["item"], None, offsets, items, None)
+        group_by_key(ratings["user"], ratings["item"], None, offsets, items, None)
         return KnownLikes(Likes(offsets, items, shape[1]), ItemLog())
 
     def _make_solver(self, ratings: dvector, held: dvector | None, tables: FactorTables, seed: int) -> Solver:

@@ -19,7 +19,7 @@ from strads.models.kernels.coordinate_descent import (
     rank_one_pass,
     squared_sum,
 )
-from strads.models.kernels.matrix_factorization import group_by_user
+from strads.models.kernels.grouping import group_by_key
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Descent:
         self.offsets = np.zeros(n_users + 1, np.int64)
         self.items = np.empty(len(problem.items), np.int32)
         self.residuals = np.empty(len(problem.items), np.float32)
-        group_by_user(problem.users, problem.items, problem.scores, self.offsets, self.items, self.residuals)
+        group_by_key(problem.users, problem.items, problem.scores, self.offsets, self.items, self.residuals)
         self.residuals -= self.products()
         self.counts = np.bincount(problem.items, minlength=n_items)
         self.cuts = [n_users * worker // workers for worker in range(workers + 1)]
@@ -179,18 +179,6 @@ def test_a_factor_that_all_but_vanished_does_not_overflow():
     assert np.isfinite(descent.W).all()
     assert np.isfinite(descent.H).all()
     assert np.isfinite(descent.residuals).all()
-
-
-def test_group_by_user():
-    users, items = np.array([2, 0, 2, 0, 3], np.int32), np.array([5, 6, 4, 1, 0], np.int32)
-    offsets, grouped, of_users = np.zeros(6, np.int64), np.empty(5, np.int32), np.empty(5, np.float32)
-    scores = np.array([1, 2, 3, 4, 5], np.float32)
-    group_by_user(users, items, scores, offsets, grouped, of_users)
-    assert offsets.tolist() == [0, 2, 2, 4, 5, 5]
-    assert grouped.tolist() == [6, 1, 5, 4, 0]
-    assert of_users.tolist() == [2, 4, 1, 3, 5]
-    group_by_user(users, items, None, offsets := np.zeros(6, np.int64), grouped := np.empty(5, np.int32), None)
-    assert (offsets.tolist(), grouped.tolist()) == ([0, 2, 2, 4, 5, 5], [6, 1, 5, 4, 0])
 
 
 def test_sums_of_workers_are_added():

@@ -14,7 +14,6 @@ from strads.models.kernels.personalized_ranking import (
     _is_like,
     make_filter,
     rank_cell,
-    sort_into_cells,
 )
 from strads.models.ranking.program import popularity
 
@@ -82,15 +81,3 @@ def test_where_the_user_likes_both_items_there_is_no_step():
     before, after, figures = one_step(verify=True)
     assert all((array == old).all() for array, old in zip(after, before, strict=True))
     assert figures.tolist() == [0.0, 0.0, 1.0]
-
-
-def test_likes_are_sorted_by_block_in_their_order():
-    rng = np.random.default_rng(2)
-    users, items = rng.integers(0, 9, 100, np.int32), rng.integers(0, 12, 100, np.int32)
-    block_of, row_of = rng.integers(0, 3, 12, np.int32), np.arange(12, dtype=np.int32)[::-1].copy()
-    offsets, cell_users, cell_rows = np.full(4, 7), np.empty(100, np.int32), np.empty(100, np.int32)
-    sort_into_cells(users, items, block_of, row_of, offsets, cell_users, cell_rows)
-    order = np.argsort(block_of[items], kind="stable")
-    assert (cell_users == users[order]).all()
-    assert (cell_rows == row_of[items[order]]).all()
-    assert offsets.tolist() == [0, *np.cumsum(np.bincount(block_of[items], minlength=3))]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.models.kernels.word_windows import SENTENCE_END, find_pairs, order_by_block, sort_pairs, subsample
+from strads.models.kernels.word_windows import SENTENCE_END, find_pairs, subsample
 
 BITS, BLOCKS = 3, 4
 TEXTS = st.lists(st.integers(-1, (BLOCKS << BITS) - 1), max_size=60).map(lambda codes: np.array(codes, np.int32))
@@ -39,14 +39,6 @@ def test_windows_that_do_not_shrink_reach_to_the_end():
     assert (reaches == 255).all()
 
 
-@given(TEXTS)
-def test_positions_are_ordered_by_block(text):
-    order, bounds = order_by_block(text, BITS, BLOCKS)
-    for block in range(BLOCKS):
-        expected = [i for i, word in enumerate(text) if word >= 0 and word >> BITS == block]
-        assert order[bounds[block] : bounds[block + 1]].tolist() == expected
-
-
 @given(TEXTS, st.integers(1, 4))
 def test_every_pair_of_a_window_is_found_once(text, window):
     rng = np.random.default_rng(0)
@@ -61,14 +53,8 @@ def test_every_pair_of_a_window_is_found_once(text, window):
                 expected.append((text[other], text[middle]))
     found = []
     inputs, outputs = np.empty(2 * window * len(text), np.int32), np.empty(2 * window * len(text), np.int32)
-    order, bounds = order_by_block(text, BITS, BLOCKS)
     for block in range(BLOCKS):
-        count = find_pairs(text, reaches, order[bounds[block] : bounds[block + 1]], window, inputs, outputs)
-        rows = np.empty(count, np.int32), np.empty(count, np.int32)
-        of_output = sort_pairs(inputs[:count], outputs[:count], BITS, BLOCKS, *rows)
-        for output in range(BLOCKS):
-            part = slice(of_output[output], of_output[output + 1])
-            found += [
-                (block << BITS | w, output << BITS | c) for w, c in zip(rows[0][part], rows[1][part], strict=True)
-            ]
+        positions = np.flatnonzero(text >> BITS == block).astype(np.int32)
+        count = find_pairs(text, reaches, positions, window, inputs, outputs)
+        found += zip(inputs[:count], outputs[:count], strict=True)
     assert sorted(found) == sorted(expected)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from strads.models.embeddings.settings import Settings, rounds_of_segments, subsampled
 from strads.models.kernels.alias_tables import AliasTable
 from strads.models.kernels.aligned import aligned_copy
+from strads.models.kernels.grouping import group_by_key
 from strads.models.kernels.skip_gram import Scratch, scratch, train_pairs
-from strads.models.kernels.word_windows import find_pairs, order_by_block, sort_pairs
+from strads.models.kernels.word_windows import SENTENCE_END, find_pairs
 from strads.schmp import Job, Program, Round, Schedule, static_rotation
 
 
@@ -147,7 +148,10 @@ class SkipGramRotation(Program):
 
     def _subsample(self, piece: NDArray[np.int32], segment: int, worker: int) -> Subsampled:
         words, reaches = subsampled(piece, self.keep, self.settings, self.epoch, segment, np.uint64(worker))
-        return Subsampled(words, reaches, *order_by_block(words, self.bits, self.workers))
+        positions = np.flatnonzero(words != SENTENCE_END).astype(np.int32)
+        order, bounds = np.empty_like(positions), np.zeros(self.workers + 1, np.int64)
+        group_by_key(words[positions] >> self.bits, positions, None, bounds, order, None)
+        return Subsampled(words, reaches, order, bounds)
 
     def _pairs_of(self, worker: int) -> Pairs:
         assert self._text is not None, "the segment has been subsampled"
@@ -159,7 +163,9 @@ class SkipGramRotation(Program):
             window = self.settings.window
             count += find_pairs(piece.words, piece.reaches, own, window, inputs[count:], outputs[count:])
         rows = np.empty(count, np.int32), np.empty(count, np.int32)
-        bounds = sort_pairs(inputs[:count], outputs[:count], self.bits, self.workers, *rows)
+        inputs, outputs, mask = inputs[:count], outputs[:count], (1 << self.bits) - 1
+        bounds = np.zeros(self.workers + 1, np.int64)
+        group_by_key(outputs >> self.bits, inputs & mask, outputs & mask, bounds, *rows)
         return Pairs(*rows, bounds)
 
     def aggregate(self, results: Sequence[Any]) -> None:

@@ -21,7 +21,8 @@ from strads.models.kernels.coordinate_descent import (
     rank_one_pass,
     squared_sum,
 )
-from strads.models.kernels.matrix_factorization import BIAS, group_by_user
+from strads.models.kernels.grouping import group_by_key
+from strads.models.kernels.matrix_factorization import BIAS
 
 # Fixed, so that the result is the same for any number of threads and nodes up to this.
 _WORKERS = 16
@@ -263,7 +264,7 @@ def _by_user(ratings: NDArray[np.void], n_users: int, mean: float) -> _GroupedRa
     items, residuals = np.empty(len(ratings), np.int32), np.empty(len(ratings), np.float32)
     user_ids, item_ids = (np.asarray(ratings[name], np.int32) for name in ("user", "item"))
     scores = np.asarray(ratings["score"], np.float32)
-    group_by_user(user_ids, item_ids, scores, offsets, items, residuals)
+    group_by_key(user_ids, item_ids, scores, offsets, items, residuals)
     residuals -= np.float32(mean)  # those of a model whose users' factors are all 0
     return offsets, items, residuals
 

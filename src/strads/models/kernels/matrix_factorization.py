@@ -101,22 +101,3 @@ def squared_errors(rows, others, mean, rank, offsets, partners, scores, sums, lo
             error = float(scores[place]) - float(score)
             total += error * error
         sums[row - low] = total
-
-
-@njit(nogil=True, cache=True)
-def group_by_user(user_ids, item_ids, scores, offsets, items, grouped):  # type: ignore[no-untyped-def]
-    """Counting sort of ratings: `items[offsets[u]:offsets[u + 1]]` become those of user u, and `grouped` the scores.
-
-    `offsets` is initially all zeros, with one more element than there are users. Without scores both are None.
-    """
-    for user in user_ids:
-        offsets[user + 1] += 1
-    for user in range(len(offsets) - 1):
-        offsets[user + 1] += offsets[user]
-    place = offsets[:-1].copy()
-    for rating in range(len(user_ids)):
-        user = user_ids[rating]
-        items[place[user]] = item_ids[rating]
-        if grouped is not None:
-            grouped[place[user]] = scores[rating]
-        place[user] += 1

@@ -179,29 +179,3 @@ def rank_cell(users, rows, W, H, biases, table, likes, verify, rate, regularizat
         if verify:
             _reject_likes(users[some], len(H), likes, others)
         make_steps(users[some], rows[some], others, W, H, biases, rate, regularization, figures)
-
-
-@njit(nogil=True, cache=True)
-def sort_into_cells(users, items, block_of, row_of, offsets, cell_users, cell_rows):  # type: ignore[no-untyped-def]
-    """Counting sort of a worker's likes by block of items; keeps the order within a block.
-
-    Parameters
-    ----------
-    users, items : int32 ndarrays of shape (n,)
-    block_of, row_of : int32 ndarrays of shape (n_items,)
-        The block of each item, and its row there.
-    offsets : int64 ndarray of shape (blocks + 1,)
-        Receives where each cell's likes start.
-    cell_users, cell_rows : int32 ndarrays of shape (n,)
-        Receive the likes.
-    """
-    offsets[:] = 0
-    for item in items:
-        offsets[block_of[item] + 1] += 1
-    for block in range(len(offsets) - 1):
-        offsets[block + 1] += offsets[block]
-    place = offsets[:-1].copy()
-    for k in range(len(items)):
-        block = block_of[items[k]]
-        cell_users[place[block]], cell_rows[place[block]] = users[k], row_of[items[k]]
-        place[block] += 1

@@ -4,8 +4,6 @@ A text is an int32 array of word codes, with `SENTENCE_END` after each sentence.
 `block << bits | row`, for its block and its row there.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -62,33 +60,6 @@ def subsample(text, keep, window, shrink, key, stream, words, reaches):  # type:
 
 
 @njit(nogil=True, cache=True)
-def order_by_block(words: Any, bits: Any, blocks: Any) -> Any:
-    """Return the positions of the words of each block, in text order, and where each block's start.
-
-    Returns
-    -------
-    order : int32 array of shape (words,)
-        Without ends of sentences.
-    bounds : int64 array of shape (blocks + 1,)
-    """
-    bounds = np.zeros(blocks + 1, np.int64)
-    for word in words:
-        if word != SENTENCE_END:
-            bounds[1 + (word >> bits)] += 1
-    for block in range(blocks):
-        bounds[block + 1] += bounds[block]
-    order = np.empty(bounds[blocks], np.int32)
-    places = bounds.copy()
-    for position in range(len(words)):
-        word = words[position]
-        if word != SENTENCE_END:
-            block = word >> bits
-            order[places[block]] = position
-            places[block] += 1
-    return order, bounds
-
-
-@njit(nogil=True, cache=True)
 def find_pairs(words, reaches, positions, window, input_rows, output_codes):  # type: ignore[no-untyped-def]
     """Find the windows that contain the words at some positions.
 
@@ -120,36 +91,3 @@ def find_pairs(words, reaches, positions, window, input_rows, output_codes):  # 
                     input_rows[count], output_codes[count] = word, words[middle]
                     count += 1
     return count
-
-
-@njit(nogil=True, cache=True)
-def sort_pairs(input_codes, output_codes, bits, blocks, input_rows, output_rows):  # type: ignore[no-untyped-def]
-    """Sort pairs by the blocks of their outputs, and replace codes by rows.
-
-    Parameters
-    ----------
-    input_codes, output_codes : int32 arrays of shape (pairs,)
-    bits : int
-        Bits of a code that are the row.
-    blocks : int
-    input_rows, output_rows : int32 arrays of shape (pairs,), out
-        Of the same order within a block.
-
-    Returns
-    -------
-    int64 array of shape (blocks + 1,)
-        Where each block's pairs start.
-    """
-    bounds = np.zeros(blocks + 1, np.int64)
-    for code in output_codes:
-        bounds[1 + (code >> bits)] += 1
-    for block in range(blocks):
-        bounds[block + 1] += bounds[block]
-    places = bounds.copy()
-    mask = np.int32((1 << bits) - 1)
-    for pair in range(len(output_codes)):
-        code = output_codes[pair]
-        place = places[code >> bits]
-        input_rows[place], output_rows[place] = input_codes[pair] & mask, code & mask
-        places[code >> bits] += 1
-    return bounds

@@ -9,12 +9,8 @@ from numpy.typing import NDArray
 
 from strads.models.kernels.alias_tables import AliasTable, alias_table
 from strads.models.kernels.aligned import aligned_zeros
-from strads.models.kernels.personalized_ranking import (
-    NO_FILTER,
-    make_filter,
-    rank_cell,
-    sort_into_cells,
-)
+from strads.models.kernels.grouping import group_by_key
+from strads.models.kernels.personalized_ranking import NO_FILTER, make_filter, rank_cell
 from strads.models.ranking.dealing import ItemDeal
 from strads.rng.philox import mixed_key
 from strads.schmp import Job, Program, Schedule, static_rotation
@@ -82,9 +78,8 @@ class UserPart:
     def sort(self, items: ItemDeal, number: int) -> None:
         """Sort the likes by block of items."""
         self.offsets = np.zeros(len(items.blocks) + 1, np.int64)
-        sort_into_cells(
-            self.users, self.items, items.block_of, items.row_of, self.offsets, self.cell_users, self.cell_rows
-        )
+        blocks, rows = items.block_of[self.items], items.row_of[self.items]
+        group_by_key(blocks, rows, self.users, self.offsets, self.cell_rows, self.cell_users)
         self.dealt = number
 
     def cell(self, block: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

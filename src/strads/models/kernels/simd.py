@@ -189,34 +189,23 @@ def lane_numbers(typing: Any) -> Any:
     return wholes_type(), lambda context, builder, signature, values: numbers
 
 
-@intrinsic
-def add(typing: Any, a: Any, b: Any) -> Any:
-    """a + b for floats."""
-    return floats_type(a, b), lambda context, builder, signature, values: builder.fadd(*values)
+def _operation(method: str, lanes: Lanes) -> Any:
+    """Make a function of two values from a method of LLVM's builder."""
+
+    def define(typing: Any, a: Any, b: Any) -> Any:
+        return lanes(a, b), lambda context, builder, signature, values: getattr(builder, method)(*values)
+
+    return intrinsic(define)
 
 
-@intrinsic
-def subtract(typing: Any, a: Any, b: Any) -> Any:
-    """a − b for floats."""
-    return floats_type(a, b), lambda context, builder, signature, values: builder.fsub(*values)
-
-
-@intrinsic
-def multiply(typing: Any, a: Any, b: Any) -> Any:
-    """a · b for floats."""
-    return floats_type(a, b), lambda context, builder, signature, values: builder.fmul(*values)
+add, subtract, multiply, divide = (_operation(name, floats_type) for name in ("fadd", "fsub", "fmul", "fdiv"))
+bits_and, shift_right = (_operation(name, wholes_type) for name in ("and_", "lshr"))  # of integers, as unsigned
 
 
 @intrinsic
 def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a · b + c for floats, rounded once where the processor can."""
     return floats_type(a, b, c), _vector_function("llvm.fmuladd.v16f32", 3)
-
-
-@intrinsic
-def divide(typing: Any, a: Any, b: Any) -> Any:
-    """a / b for floats."""
-    return floats_type(a, b), lambda context, builder, signature, values: builder.fdiv(*values)
 
 
 @intrinsic
@@ -262,12 +251,7 @@ def positive_part(typing: Any, a: Any) -> Any:
 @intrinsic
 def absolute(typing: Any, a: Any) -> Any:
     """|a| for floats."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind = ir.FunctionType(_FLOATS, [_FLOATS])
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fabs.v16f32"), values)
-
-    return floats_type(a), generate
+    return floats_type(a), _vector_function("llvm.fabs.v16f32", 1)
 
 
 @intrinsic
@@ -286,18 +270,6 @@ def sign(typing: Any, a: Any) -> Any:
 def as_floats(typing: Any, a: Any) -> Any:
     """Convert integers, interpreted as unsigned, to floats; exact below 2²⁴."""
     return floats_type(a), lambda context, builder, signature, values: builder.uitofp(values[0], _FLOATS)
-
-
-@intrinsic
-def bits_and(typing: Any, a: Any, b: Any) -> Any:
-    """a & b for integers."""
-    return wholes_type(a, b), lambda context, builder, signature, values: builder.and_(*values)
-
-
-@intrinsic
-def shift_right(typing: Any, a: Any, b: Any) -> Any:
-    """a >> b for integers, interpreted as unsigned."""
-    return wholes_type(a, b), lambda context, builder, signature, values: builder.lshr(*values)
 
 
 @intrinsic

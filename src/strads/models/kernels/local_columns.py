@@ -116,19 +116,6 @@ def gather_dense(values, chosen, out):  # type: ignore[no-untyped-def]
                 out[i, k] = values[i, chosen[k]]
 
 
-@njit(nogil=True, cache=True)
-def gather_sparse(values, rows, indptr, chosen, new_indptr, new_values, new_rows):  # type: ignore[no-untyped-def]
-    """Copy the `chosen` columns of a matrix in CSC form (`values`, `rows`, `indptr`).
-
-    Column `chosen[k]` goes to `new_values` and `new_rows` from position `new_indptr[k]` on.
-    """
-    for k in range(len(chosen)):
-        begin, new = indptr[chosen[k]], new_indptr[k]
-        for i in range(indptr[chosen[k] + 1] - begin):
-            new_values[new + i] = values[begin + i]
-            new_rows[new + i] = rows[begin + i]
-
-
 @njit(nogil=True, fastmath=True, cache=True)
 def combine(columns, chosen, coefficients, rows):  # type: ignore[no-untyped-def]
     """Return Σ_k coefficients_k x_j with j = `chosen[k]`, of shape (rows,).

@@ -1,7 +1,5 @@
 """The coordinates in which L-BFGS works: by the Hessian at zero coefficients, so that the first step is Newton's."""
 
-from abc import ABC, abstractmethod
-
 import numpy as np
 import scipy.linalg.lapack
 import scipy.sparse as sp
@@ -19,47 +17,27 @@ _JITTER = 1e-6  # of the trace, and so of the largest eigenvalue: products are i
 Array32 = NDArray[np.float32]
 
 
-class Preconditioner(ABC):
-    """A linear map T of the features' coordinates: coefficients are Tᵀ v, and the gradient in v is T g."""
+class Preconditioner:
+    """A linear map T of the features' coordinates: coefficients are Tᵀ v, and the gradient in v is T g.
 
-    @abstractmethod
-    def gradient(self, g: Array) -> Array32:
-        """Return T g, for g of shape (features + 1, classes)."""
+    T = L⁻¹ diag(1 / √h_j), with h the Hessian's diagonal, and L Lᵀ the Hessian of the features, each divided by √h_j,
+    or the identity if it is not given.
+    """
 
-    @abstractmethod
-    def coefficients(self, v: Array32) -> Array:
-        """Return Tᵀ v."""
-
-
-class DiagonalPreconditioner(Preconditioner):
-    """T = diag(1 / √h_j), with h the Hessian's diagonal."""
-
-    def __init__(self, diagonal: Array):
+    def __init__(self, diagonal: Array, hessian: Array | None = None, team: ThreadTeam | None = None):
         self._scale = (1.0 / np.sqrt(diagonal))[:, None]
-
-    def gradient(self, g: Array) -> Array32:
-        """Return T g."""
-        return (self._scale * g).astype(np.float32)
-
-    def coefficients(self, v: Array32) -> Array:
-        """Return Tᵀ v."""
-        return self._scale * v
-
-
-class FactorPreconditioner(Preconditioner):
-    """T = L⁻¹ diag(1 / √h_j), where L Lᵀ is the Hessian of the features, each divided by √h_j."""
-
-    def __init__(self, hessian: Array, diagonal: Array, team: ThreadTeam):
-        self._scale = (1.0 / np.sqrt(diagonal))[:, None]
+        self._inverse: Array32 | None = None
+        self._team = team
+        if hessian is None:
+            return
         factor, failed = scipy.linalg.lapack.dpotrf(hessian.T, lower=False, overwrite_a=True)  # Lᵀ in Fortran order
         if failed:
             raise np.linalg.LinAlgError("the Hessian is not positive definite")
         inverse, _ = scipy.linalg.lapack.dtrtri(factor, lower=False, overwrite_c=True)
         self._inverse = np.tril(inverse.T.astype(np.float32))
-        self._team = team
 
     def gradient(self, g: Array) -> Array32:
-        """Return T g."""
+        """Return T g, for g of shape (features + 1, classes)."""
         return self._in_slabs((self._scale * g).astype(np.float32), transposed=False)
 
     def coefficients(self, v: Array32) -> Array:
@@ -67,6 +45,8 @@ class FactorPreconditioner(Preconditioner):
         return self._scale * self._in_slabs(v, transposed=True)
 
     def _in_slabs(self, x: Array32, *, transposed: bool) -> Array32:
+        if self._inverse is None or self._team is None:
+            return x
         T, out = self._inverse, np.empty_like(x)
 
         def multiply(begin: int, end: int) -> None:
@@ -95,18 +75,18 @@ def precondition(problem: RidgeProblem) -> Preconditioner:
     """
     blocks, diagonal = problem.blocks, _diagonal(problem)
     if blocks.features + 1 > _MAX_FEATURES:
-        return DiagonalPreconditioner(diagonal)
+        return Preconditioner(diagonal)
     rows, factor = _sample(problem, diagonal)
     hessian = blocks.gram(rows).astype(np.float64)
     hessian *= factor
     if len(rows) < blocks.samples and _noise_share(hessian, len(rows)) > 0.5:
-        return DiagonalPreconditioner(diagonal)
+        return Preconditioner(diagonal)
     scaled = np.einsum("jj->j", hessian)
     scaled[:] = np.maximum(scaled, 1.0) + _JITTER * len(scaled)  # the sample may lack rare features
     try:
-        return FactorPreconditioner(hessian, diagonal, blocks.team)
+        return Preconditioner(diagonal, hessian, blocks.team)
     except np.linalg.LinAlgError:
-        return DiagonalPreconditioner(diagonal)
+        return Preconditioner(diagonal)
 
 
 def _noise_share(covariance: Array, samples: int) -> float:

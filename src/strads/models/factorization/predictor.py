@@ -13,9 +13,8 @@ from strads.models.factorization.factor_tables import FactorTables
 from strads.models.factorization.ratings import as_ratings, as_scores
 from strads.models.factorization.score_scale import ScoreScale
 from strads.models.interactions.interactions import Interactions
-from strads.models.ranking.choice import Choice
 from strads.models.ranking.likes import KnownLikes, Likes
-from strads.models.ranking.neighbours import Neighbours, Ranked
+from strads.models.ranking.neighbours import Neighbours, Ranked, chosen_rows
 from strads.models.ranking.training import RankingFactors
 
 _UNKNOWN = ("error", "mean")
@@ -160,9 +159,9 @@ class FactorPredictor(RegressorMixin, Neighbours, ABC):
         excluded = self._excluded(rows) if exclude_rated else Likes.none(len(rows), len(self._item_ids))
         user_factors, item_factors = self._tables.factors
         user_biases, item_biases = self._tables.biases
-        choice = Choice("items", items, filter_items)
+        chosen = chosen_rows(self._item_ids, "items", items, filter_items)
         found, scores = self._best(
-            self._item_ids, user_factors[rows], item_factors, item_biases, "N", N, excluded, choice
+            self._item_ids, user_factors[rows], item_factors, item_biases, "N", N, excluded, chosen
         )
         scores += (user_biases[rows] + np.float32(self._tables.mean))[:, None]
         scores = np.where(found >= 0, self._scale.clipped(scores) if clip else scores, np.float32(-np.inf))

@@ -7,17 +7,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from strads.cluster import ThreadTeam
+from strads.errors import ArgumentError
 from strads.models._parameters import check_whole_number
 from strads.models.interactions.id_index import IdIndex
 from strads.models.interactions.identified import IdentifiedModel
 from strads.models.interactions.interactions import Interactions
-from strads.models.ranking.choice import Choice
 from strads.models.ranking.evaluation import best_of_all
 from strads.models.ranking.likes import Likes
 from strads.models.ranking.training import RankingFactors
 
 Ranked = tuple[NDArray[Any], NDArray[np.float32]]
 Rows = NDArray[np.float32]
+Chosen = NDArray[np.int64] | None  # rows to choose from, ascending; None: all
 
 
 class Neighbours(IdentifiedModel, ABC):
@@ -69,7 +70,9 @@ class Neighbours(IdentifiedModel, ABC):
             For ids that were not in the training data, and other invalid arguments.
         """
         self._check_fitted()
-        return self._similar(self._item_ids, "itemid", itemid, N, Choice("items", items, filter_items))
+        return self._similar(
+            self._item_ids, "itemid", itemid, N, chosen_rows(self._item_ids, "items", items, filter_items)
+        )
 
     def similar_users(
         self,
@@ -83,16 +86,18 @@ class Neighbours(IdentifiedModel, ABC):
         Parameters and results are as in `similar_items`, with users in place of items.
         """
         self._check_fitted()
-        return self._similar(self._user_ids, "userid", userid, N, Choice("users", users, filter_users))
+        return self._similar(
+            self._user_ids, "userid", userid, N, chosen_rows(self._user_ids, "users", users, filter_users)
+        )
 
-    def _similar(self, index: IdIndex, argument: str, ids: Any, most: int, choice: Choice) -> Ranked:
+    def _similar(self, index: IdIndex, argument: str, ids: Any, most: int, chosen: Chosen) -> Ranked:
         wanted, is_one = index.rows_of(argument, ids)
         factors = self.ranking_factors()
         rows = factors.users if index.kind == "user" else factors.items
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         directions = rows / np.maximum(norms, np.finfo(np.float32).tiny)
         none = Likes.none(len(wanted), len(rows))
-        found = self._best(index, directions[wanted], directions, None, "N", most, none, choice)
+        found = self._best(index, directions[wanted], directions, None, "N", most, none, chosen)
         return self._ranked(index, *found, is_one)
 
     def _best(
@@ -104,11 +109,10 @@ class Neighbours(IdentifiedModel, ABC):
         argument: str,
         most: int,
         excluded: Likes,
-        choice: Choice,
+        chosen: Chosen,
     ) -> tuple[NDArray[np.int64], Rows]:
         """Return the best rows, −1 where there are fewer than `most`, and scores; `index` has the ids of the rows."""
         check_whole_number(argument, most)
-        chosen = choice.among(index)
         if chosen is not None:
             rows, biases = rows[chosen], None if biases is None else biases[chosen]
             excluded = excluded.among(chosen)
@@ -122,6 +126,20 @@ class Neighbours(IdentifiedModel, ABC):
             count = int((found[0] >= 0).sum())
             return index.names_of(found[0, :count]), scores[0, :count]
         return index.names_of(found), scores
+
+
+def chosen_rows(index: IdIndex, name: str, only: ArrayLike | None, without: ArrayLike | None) -> Chosen:
+    """Return the rows of the items (or users) among which the best are sought: only some, or all but some."""
+    if only is not None and without is not None:
+        raise ArgumentError(f"{name} and filter_{name} exclude each other: give one of them")
+    if only is not None:
+        rows = np.unique(index.rows_of(name, only)[0])
+        if len(rows) == 0:
+            raise ArgumentError(f"{name} is empty: give the ids to choose from, or leave it out")
+        return rows
+    if without is None or np.size(without) == 0:
+        return None
+    return np.setdiff1d(np.arange(len(index)), index.rows_of(f"filter_{name}", without)[0])
 
 
 def likes_of(model: Neighbours, given: Interactions) -> Likes:

@@ -142,9 +142,13 @@ class TopicTraining:
 
     def log_likelihood(self) -> float:
         """log p(words, topics | α, β) in nats: see `strads.models.kernels.lda_likelihood`."""
-        documents = sum(self._engine.each_worker(_log_documents))
-        words = sum(self._engine.each_shard(_log_words))
-        return float(documents + words + log_topics(self.totals(), self.priors.beta, self.n_words))
+        documents = self._engine.each_worker(
+            lambda program, part: log_documents(part.documents, part.lengths, program.priors.alpha)
+        )
+        words = self._engine.each_shard(
+            lambda program, block: log_words(block.words, program.priors.beta, len(program.totals))
+        )
+        return float(sum(documents) + sum(words) + log_topics(self.totals(), self.priors.beta, self.n_words))
 
     def learn_priors(self, *, symmetric: bool) -> None:
         """Fit α and β to the counts by a few steps (Minka 2000), each of which increases the likelihood."""
@@ -152,9 +156,15 @@ class TopicTraining:
         if symmetric:
             alpha = np.full_like(alpha, alpha.mean())
         for _ in range(_PRIOR_STEPS):
-            sums, of_lengths = zip(*self._engine.each_worker(_prior_sums, alpha), strict=True)
+            found = self._engine.each_worker(
+                lambda program, part, alpha: document_prior_sums(part.documents, part.lengths, alpha), alpha
+            )
+            sums, of_lengths = zip(*found, strict=True)
             alpha = better_alpha(alpha, np.sum(sums, 0), sum(of_lengths), symmetric)
-            beta = better_beta(beta, sum(self._engine.each_shard(_word_prior_sum, beta)), totals, self.n_words)
+            of_words = self._engine.each_shard(
+                lambda program, block, beta: word_prior_sum(block.words, beta, len(program.totals)), beta
+            )
+            beta = better_beta(beta, sum(of_words), totals, self.n_words)
         self.priors = Priors(alpha, beta)
         self._engine.each_node(lambda program, priors: program.set_priors(priors), self.priors)
 
@@ -197,21 +207,3 @@ def _check_lengths(lengths: NDArray[np.int64], topics: int) -> None:
             f"document {document} has {lengths[document]:,} tokens; with {topics:,} topics at most {most:,} are "
             'possible: split it, or take sampler="dense"'
         )
-
-
-def _log_documents(program: WordRotation, part: DocumentPart) -> float:
-    return log_documents(part.documents, part.lengths, program.priors.alpha)
-
-
-def _log_words(program: WordRotation, block: WordBlock) -> float:
-    return log_words(block.words, program.priors.beta, len(program.totals))
-
-
-def _prior_sums(
-    program: WordRotation, part: DocumentPart, alpha: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
-    return document_prior_sums(part.documents, part.lengths, alpha)
-
-
-def _word_prior_sum(program: WordRotation, block: WordBlock, beta: float) -> float:
-    return word_prior_sum(block.words, beta, len(program.totals))

@@ -1,6 +1,6 @@
 """A training run of LDA as the iterations of an estimator."""
 
-from strads.models._iterative import Epoch, Solver
+from strads.models._iterative import EngineSolver, Epoch
 from strads.models.topics.counts import TopicCounts
 from strads.models.topics.priors import Priors
 from strads.models.topics.training import TopicTraining
@@ -8,7 +8,7 @@ from strads.models.topics.training import TopicTraining
 _LEARN_EVERY = 10  # iterations
 
 
-class GibbsSolver(Solver):
+class GibbsSolver(EngineSolver):
     """Draws every token's topic once an epoch; from time to time learns the priors and evaluates the likelihood.
 
     Parameters
@@ -25,7 +25,7 @@ class GibbsSolver(Solver):
     checkpointed = ("training",)
 
     def __init__(self, training: TopicTraining, learn_priors: str, evaluate_every: int, max_iter: int):
-        self.training = training
+        self.training, self._engine = training, training._engine
         self._learn_priors = learn_priors
         self._evaluate_every, self._max_iter = evaluate_every, max_iter
 
@@ -50,12 +50,3 @@ class GibbsSolver(Solver):
     def learnt_counts(self) -> TopicCounts:
         """Return the word-topic counts, copied from the nodes."""
         return self.training.counts()
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether the counts are those at the end of an iteration."""
-        return self.training.is_intact
-
-    def close(self) -> None:
-        """Release everything on the nodes."""
-        self.training.close()

@@ -135,11 +135,6 @@ class TopicTraining:
         self.s_error = float(np.mean(self._engine.each_node(lambda program: program.s_errors)[0]))
         return iteration.nodes
 
-    @property
-    def is_intact(self) -> bool:
-        """Whether the counts are those at the end of an iteration."""
-        return self._engine.is_intact
-
     def log_likelihood(self) -> float:
         """log p(words, topics | α, β) in nats: see `strads.models.kernels.lda_likelihood`."""
         documents = self._engine.each_worker(

@@ -1,13 +1,12 @@
 """Tables of the LDA kernels: made from a corpus, packed, and too long documents refused."""
 
 import numpy as np
-import pytest
 from lda_corpora import Grid, planted_corpus
 
 from strads.models.kernels.aligned import aligned_zeros
 from strads.models.kernels.lda_counts import make_tokens, random_topics
 from strads.models.kernels.lda_random import job_key, uniform
-from strads.models.kernels.lda_tables import DenseDocuments, SparseDocuments, empty_documents, pack_words, unpack_words
+from strads.models.kernels.lda_tables import DenseDocuments, empty_documents, pack_words, unpack_words
 
 
 def test_tokens_come_by_block_word_and_document():
@@ -47,12 +46,6 @@ def test_a_packed_shard_is_as_long_as_what_is_in_use_and_comes_back():
     np.testing.assert_array_equal(grid.word_counts(), before)
     grid.iterate(1)
     grid.check()
-
-
-def test_a_document_that_is_too_long_is_named():
-    with pytest.raises(ValueError, match=r"document 1 .* 65,536 tokens"):
-        empty_documents(np.array([5, 65_536]), 65_535, sparse=True)
-    assert isinstance(empty_documents(np.array([5, 65_535]), 65_535, sparse=True), SparseDocuments)
 
 
 def test_dense_counts_are_as_wide_as_the_longest_document_needs():

@@ -137,24 +137,11 @@ def _topic_bits(topics: int) -> int:
 
 
 def empty_documents(lengths: NDArray[Any], topics: int, sparse: bool) -> Documents:
-    """Empty tables for documents of these lengths.
-
-    Raises
-    ------
-    ValueError
-        If a document is too long for a sparse entry: 2³² / 2^⌈log₂ K⌉ tokens, 65,536 at the largest K.
-    """
-    longest = int(np.max(lengths, initial=0))
+    """Empty tables for documents of these lengths; with sparse ones none is longer than `longest_sparse_document`."""
     if not sparse:
-        return DenseDocuments(
-            aligned_zeros((len(lengths), padded(topics)), np.uint16 if longest < 65_536 else np.int32)
-        )
+        dtype = np.uint16 if np.max(lengths, initial=0) < 65_536 else np.int32
+        return DenseDocuments(aligned_zeros((len(lengths), padded(topics)), dtype))
     bits = _topic_bits(topics)
-    if longest > longest_sparse_document(topics):
-        raise ValueError(
-            f"document {int(np.argmax(lengths))} (numbered within its worker) has {longest:,} tokens; "
-            f"with {topics:,} topics at most {longest_sparse_document(topics):,} fit: split the document"
-        )
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum((np.minimum(lengths, topics).astype(np.int64) + WIDTH - 1) // WIDTH * WIDTH, out=offsets[1:])
     return SparseDocuments(offsets, np.zeros(len(lengths), np.int32), aligned_zeros(int(offsets[-1]), np.uint32), bits)

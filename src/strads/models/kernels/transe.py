@@ -149,11 +149,11 @@ def _train(first, second, relation, ends, from_head, objective, steps, scratch):
     if pull <= _NOTHING:
         return loss
     gradient[:] = _ZERO
-    _approach(goal, end, pull, length, objective, steps[0], gradient)
+    approach(goal, end, pull, length, objective, steps[0], gradient)
     for i in range(len(others)):
         if weights[i] > _NOTHING:
             other = row_of_blocks(first, second, others[i])
-            _approach(goal, other, -weights[i], lengths[i], objective, steps[0], gradient)
+            approach(goal, other, -weights[i], lengths[i], objective, steps[0], gradient)
     square = squared_length(simd.address(gradient, 0), len(gradient)) * objective.share
     descend(anchor, gradient, square, steps[0], objective.constraint)
     descend(relation, gradient, square, direction * steps[1], FREE)
@@ -190,16 +190,6 @@ def _draw(key, number, n_entities, others):  # type: ignore[no-untyped-def]
         for i in range(min(4, len(others) - start)):
             others[start + i] = np.int64((words[i] * bound) >> _HALF)
     return np.float32(np.int64(side >> np.uint64(8))) * np.float32(2.0**-24)
-
-
-@inlined
-def _approach(goal, row, weight, length, objective, step, gradient):  # type: ignore[no-untyped-def]
-    """Take the step of `translations.approach`, with the norm, the share and the constraint of `objective`.
-
-    `goal`, `row`, `weight`, `length`, `step` and `gradient` are as there.
-    """
-    share, constraint = objective.share, objective.constraint
-    approach(goal, row, weight, length, objective.norm, step, share, constraint, gradient)
 
 
 @inlined

@@ -97,12 +97,14 @@ def distance(goal, vector, norm):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def approach(goal, row, weight, length, norm, step, share, constraint, gradient):  # type: ignore[no-untyped-def]
+def approach(goal, row, weight, length, objective, step, gradient):  # type: ignore[no-untyped-def]
     """One step on an end of a fact whose loss has the derivative `weight` with respect to its distance `length`.
 
     The `Row` moves towards the goal if the weight is positive, else away from it, by `step` / √(its summed mean
-    squared gradients); `share` is 1 / n_components. The gradient with respect to the goal is added to `gradient`.
+    squared gradients). The gradient with respect to the goal is added to `gradient`. Of the `objective`, this needs
+    `norm`, `share` (1 / n_components) and `constraint`.
     """
+    norm, share, constraint = objective.norm, objective.share, objective.constraint
     scale = weight if norm == 1 else weight / max(length, _SMALLEST)
     pull = simd.splat_float(scale)
     rate = simd.splat_float(_rate(row.square, weight * weight * (_ONE if norm == 1 else share), step))

@@ -208,6 +208,7 @@ class _Fit(Solver):
     """A descent as the iterations of an estimator, with the gap in the estimator's units."""
 
     checkpointed = ("_descent",)
+    is_intact = False  # only between iterations
 
     def __init__(self, model: PenalizedLinearModel, X: Any, regression: Regression, descent: Descent):
         self._model, self._X, self._regression, self._descent = model, X, regression, descent
@@ -234,11 +235,6 @@ class _Fit(Solver):
     def learnt(self) -> tuple[Solution, Regression]:
         """Return the solution so far, and the data that give it its dtype and units."""
         return self._descent.solution(), self._regression
-
-    @property
-    def is_intact(self) -> bool:
-        """Only between iterations."""
-        return False
 
     def close(self) -> None:
         """Release everything on the nodes."""

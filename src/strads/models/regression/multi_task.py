@@ -54,6 +54,7 @@ class MultiTaskDescent(Solver):
     """
 
     checkpointed = ("_W", "_size", "_samples", "_pulls", "_gap", "_objective", "_stagnation", "_is_evaluated")
+    is_intact = False  # only between epochs
 
     def __init__(
         self,
@@ -105,11 +106,6 @@ class MultiTaskDescent(Solver):
         """Return the coefficients, which the next epoch changes."""
         intercept = self._y_means - self._means @ self._W
         return MultiTaskMinimum(self._W.T, intercept, self._gap / self._total)
-
-    @property
-    def is_intact(self) -> bool:
-        """Only between epochs."""
-        return False
 
     def verdict(self) -> dict[str, Any]:
         """Return whether the goal was reached, and the relative gap."""

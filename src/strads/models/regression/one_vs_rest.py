@@ -28,6 +28,8 @@ class OneVsRest(Solver):
         Starting point of each problem.
     """
 
+    is_intact = False  # only between iterations
+
     def __init__(
         self,
         start: Callable[..., SupportVectorDescent],
@@ -94,11 +96,6 @@ class OneVsRest(Solver):
                 descent.advance(1)
                 found.append(descent.solution())
         return found, self._dtype
-
-    @property
-    def is_intact(self) -> bool:
-        """Only between iterations."""
-        return False
 
     def close(self) -> None:
         """Release everything on the nodes."""

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from numba.extending import overload
-from numpy import arange, float64, int64, repeat, uint32, uint64, zeros
+from numpy import float64, int64, uint32, uint64
 from numpy.typing import NDArray
 
 
@@ -38,16 +38,6 @@ def scaled_rows(columns: Columns, factors: NDArray[float64]) -> Columns:
     """Return columns with the entries factors_i x_ij."""
     of_entries = factors[:, None] if isinstance(columns, DenseColumns) else factors[columns.rows]
     return columns._replace(values=columns.values * of_entries)
-
-
-def dense_values(columns: Columns, rows: int, count: int) -> NDArray[Any]:
-    """Return `count` columns as a full matrix of shape (rows, count), in Fortran order if they are sparse."""
-    if isinstance(columns, DenseColumns):
-        return columns.values
-    out = zeros((rows, count), columns.values.dtype, order="F")
-    ends = columns.indptr.astype(int64)
-    out[columns.rows.astype(int64), repeat(arange(count), ends[1:] - ends[:-1])] = columns.values
-    return out
 
 
 def column_dot(columns: Columns, j: int, vector: NDArray[float64]) -> float:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strads.models.arrays import Array
-from strads.models.kernels import datafits
-from strads.models.kernels.columns import dense_values
+from strads.models.kernels import datafits, local_columns
 from strads.models.kernels.datafits import Datafit
 from strads.models.regression.centring import NO_SHIFT, Shift, means_and_deviations
 from strads.models.regression.design import Design
@@ -101,8 +100,9 @@ def standard_deviations(design: Design, weights: Array) -> Array:
         deviations = np.sqrt(np.maximum(variance, 0.0) if len(doubtful) else variance)
     for begin in range(0, len(doubtful), _AT_ONCE):
         columns = doubtful[begin : begin + _AT_ONCE]
-        values = dense_values(design.gather(columns), design.shape[0], len(columns))
-        means, exact = means_and_deviations(values, np.arange(len(columns)), weights)
+        all_of_these, values = np.arange(len(columns)), np.empty((design.shape[0], len(columns)), order="F")
+        local_columns.fill_dense(design.gather(columns), all_of_these, values)
+        means, exact = means_and_deviations(values, all_of_these, weights)
         deviations[columns] = np.where(exact <= _CONSTANT * np.abs(means), 0.0, exact)
     return deviations
 

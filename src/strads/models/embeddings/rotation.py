@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.models.embeddings.settings import Settings, rounds_of_segments, subsampled
+from strads.models.embeddings.settings import NOISE, Settings, rounds_of_segments, subsampled
 from strads.models.kernels.alias_tables import AliasTable
 from strads.models.kernels.aligned import aligned_copy
 from strads.models.kernels.grouping import group_by_key
@@ -139,7 +139,7 @@ class SkipGramRotation(Program):
                 data.pairs.output_rows[pairs],
                 self.noise[block],
                 self.settings.negative,
-                self.settings.noise_key(self.epoch, segment),
+                self.settings.key(NOISE, self.epoch, segment),
                 np.uint64(job.worker * self.workers + block),
                 self.settings.rates(self.epoch, segment, turn / self.workers, (turn + 1) / self.workers),
                 data.scratch,
@@ -175,10 +175,6 @@ class SkipGramRotation(Program):
         else:
             self._text = None
             self.loss = self.loss + np.sum(results, 0)
-
-    def weight(self, job: Job) -> float:
-        """All jobs of a round are about equal."""
-        return 1.0
 
 
 @lru_cache(maxsize=4)

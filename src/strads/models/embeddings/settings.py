@@ -10,7 +10,7 @@ from strads.models.kernels.word_windows import subsample
 from strads.rng.philox import mixed_key
 from strads.schmp import Round, Schedule
 
-_SUBSAMPLING, _NOISE = 1, 2  # purposes of random streams
+SUBSAMPLING, NOISE = 1, 2  # purposes of random streams
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,8 @@ class Settings:
         )
         return np.float32(low), np.float32(high)
 
-    def subsampling_key(self, epoch: int, segment: int) -> np.uint64:
-        """Key of the random streams that choose the tokens and the windows of a segment."""
-        return self._key(_SUBSAMPLING, epoch, segment)
-
-    def noise_key(self, epoch: int, segment: int) -> np.uint64:
-        """Key of the random streams of negative samples in a segment."""
-        return self._key(_NOISE, epoch, segment)
-
-    def _key(self, purpose: int, epoch: int, segment: int) -> np.uint64:
+    def key(self, purpose: int, epoch: int, segment: int) -> np.uint64:
+        """Key of the random streams of a segment, for `SUBSAMPLING` (tokens and windows) or `NOISE` (negatives)."""
         moment = epoch * self.segments + segment
         return np.uint64(mixed_key(np.uint64(self.seed), np.uint64(purpose), np.uint64(moment)))
 
@@ -73,7 +66,7 @@ def subsampled(
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Return a piece of a segment after subsampling, and how far each window reaches; see `subsample`."""
     words, reaches = np.empty(len(piece), np.int32), np.empty(len(piece), np.uint8)
-    key = settings.subsampling_key(epoch, segment)
+    key = settings.key(SUBSAMPLING, epoch, segment)
     window, shrink = settings.window, settings.shrink_windows
     count = subsample(piece, keep, window, shrink, key, stream, words, reaches)
     return words[:count].copy(), reaches[:count].copy()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models.embeddings.blocks import cut_text
-from strads.models.embeddings.settings import Settings, rounds_of_segments, subsampled
+from strads.models.embeddings.settings import NOISE, Settings, rounds_of_segments, subsampled
 from strads.models.kernels.alias_tables import AliasTable
 from strads.models.kernels.continuous_bag_of_words import train_windows, window_memory
 from strads.models.kernels.skip_gram import scratch, train_pairs
@@ -82,7 +82,7 @@ class TextOrder(Program):
             rates = self.settings.rates(self.epoch, segment, number / chunks, (number + 1) / chunks)
             stream = np.uint64(job.worker << 32 | number)
             words, reaches = subsampled(chunk, self.keep, self.settings, self.epoch, segment, stream)
-            loss += train(data, words, reaches, (self.settings.noise_key(self.epoch, segment), stream, rates))
+            loss += train(data, words, reaches, (self.settings.key(NOISE, self.epoch, segment), stream, rates))
         return loss
 
     def _train_pairs(

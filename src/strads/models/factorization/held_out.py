@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from strads import cluster
 from strads.cluster import Node, ThreadTeam
 from strads.dds import RaggedArray, dvector
+from strads.dds.ragged import offsets_of
 from strads.dds.shard import Shard, gather_all_rows
 from strads.models.factorization.factor_tables import FactorTables
 from strads.models.kernels.matrix_factorization import squared_errors
@@ -34,8 +35,7 @@ class HeldOut:
         first, second = ("user", "item") if self._by_user else ("item", "user")
         rows = ratings[first]
         order = np.argsort(rows, kind="stable")
-        offsets = np.zeros(len(self._ordered(tables)[0]) + 1, np.int64)
-        np.cumsum(np.bincount(rows, minlength=len(offsets) - 1), out=offsets[1:])
+        offsets = offsets_of(np.bincount(rows, minlength=len(self._ordered(tables)[0])))
         self._count = len(ratings)
         self._partners = dvector(RaggedArray(ratings[second][order].astype(np.int32), offsets), copy=False)
         self._scores = dvector(RaggedArray(np.ascontiguousarray(ratings["score"][order]), offsets.copy()), copy=False)

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from strads.dds.ragged import offsets_of, places_of
 from strads.errors import ArgumentError, InputError
 from strads.models.factorization.item_log import ItemLog
 from strads.models.interactions.interactions import Interactions
@@ -69,10 +70,7 @@ class Likes:
 
     def select(self, users: NDArray[np.integer]) -> "Likes":
         """Return the likes of some users, in the order given; a user may be named more than once."""
-        counts = self.of_users[users]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        places = np.arange(offsets[-1]) + np.repeat(self.offsets[users] - offsets[:-1], counts)
-        return Likes(offsets, self.items[places], self.n_items)
+        return Likes(offsets_of(self.of_users[users]), self.items[places_of(self.offsets, users)], self.n_items)
 
     def among(self, items: NDArray[np.integer]) -> "Likes":
         """Return the likes among some items, which are numbered from 0 in the order given."""

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from strads.dds.ragged import offsets_of
 from strads.models.kernels.aligned import aligned_copy
 from strads.models.kernels.lda_counts import add_to_words, count_documents, random_topics
 from strads.models.kernels.lda_dense_sampler import DenseScratch, dense_scratch, sample_dense
@@ -96,8 +97,7 @@ class WordBlock:
             assert isinstance(words, DenseWords)
             words.counts[:, :topics] = rows.toarray()
             return cls(words)
-        offsets = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(np.minimum(frequencies + sizes, topics), out=offsets[1:])
+        offsets = offsets_of(np.minimum(frequencies + sizes, topics))
         return cls(unpack_words(offsets, sizes, rows.indices.astype(np.uint16), rows.data.astype(np.int32)))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
@@ -112,9 +112,7 @@ def _dense_block(counts: NDArray[np.int32]) -> WordBlock:
 
 
 def _sparse_block(places: NDArray[np.int32], *packed: NDArray[Any]) -> WordBlock:
-    offsets = np.zeros(len(places) + 1, np.int64)
-    np.cumsum(places, out=offsets[1:])
-    return WordBlock(unpack_words(offsets, *packed))
+    return WordBlock(unpack_words(offsets_of(places), *packed))
 
 
 def count_block(tokens: Tokens, block: int, words: Words, topics: int) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from topic_tables import dense_document_counts, dense_word_counts
 import strads
 from strads.cluster.messages import decode, encode
 from strads.models.corpora.corpus import as_corpus
+from strads.models.kernels.lda_tables import empty_words
 from strads.models.topics.priors import Priors
 from strads.models.topics.program import WordBlock
 from strads.models.topics.training import TopicTraining
@@ -112,7 +113,7 @@ def test_more_synchronizations_lower_the_s_error(corpus):
 
 def test_what_travels_of_a_block_is_what_is_in_use():
     frequencies = np.full(100, 40)
-    block = WordBlock.empty(frequencies, 50, sparse=True)
+    block = WordBlock(empty_words(frequencies, 50, sparse=True))
     words = block.words
     words.sizes[:] = np.arange(100) % 5
     words.topics[:], words.counts[:] = np.arange(4000) % 50, 7

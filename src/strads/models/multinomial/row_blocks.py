@@ -165,13 +165,10 @@ class RowBlocks:
         return Evaluation(loss, negative_entropy, gradient.copy(), curvature)
 
     @property
-    def _own_threads(self) -> int | None:
-        return self.threads if cluster.current().is_local else None
-
-    @property
     def team(self) -> ThreadTeam:
         """The threads of this process."""
-        return cluster.current().team(self._own_threads)
+        runtime = cluster.current()
+        return runtime.team(self.threads if runtime.is_local else None)
 
     def weighted_sums(self) -> Array:
         """Return Xᵀ c, of shape (features,)."""

@@ -194,8 +194,18 @@ class DualDescent(SupportVectorDescent):
 
     def start_engine(self) -> None:
         """Start the engine from the current variables, unless it runs."""
-        if self._engine is None:
-            self._engine = self._start_engine()
+        if self._engine is not None:
+            return
+        problem, count, sample = self._problem, self._count, None
+        columns = problem.design.columns
+        coefficients = problem.coefficients(self._variables, count)
+        if count > 1:
+            local = cluster.current().is_local
+            sample = sample_columns(columns, problem.design.shape[0], centre=False, local=local)
+        norms = np.sqrt(np.maximum(coefficients.squares, 1e-300))
+        make = ScheduleMaker(CoordinateDescent(random_state=self._seed), count, sample, norms)
+        options = {"instances": 1, "pipeline_depth": 1, "threads": self._threads}
+        self._engine = on_node.start_engine(coefficients, columns, SquaredNorm(), self._w, make, **options)
 
     def _run_epochs(self, epochs: int) -> None:
         self.start_engine()
@@ -209,15 +219,3 @@ class DualDescent(SupportVectorDescent):
         self._w = np.concatenate(self._engine.each_worker(on_node.predictor_of))
         self._epochs += epochs
         self._next = max(epochs, self._epochs // _GROWTH)
-
-    def _start_engine(self) -> DynamicEngine:
-        problem, count, sample = self._problem, self._count, None
-        columns = problem.design.columns
-        coefficients = problem.coefficients(self._variables, count)
-        if count > 1:
-            local = cluster.current().is_local
-            sample = sample_columns(columns, problem.design.shape[0], centre=False, local=local)
-        norms = np.sqrt(np.maximum(coefficients.squares, 1e-300))
-        make = ScheduleMaker(CoordinateDescent(random_state=self._seed), count, sample, norms)
-        options = {"instances": 1, "pipeline_depth": 1, "threads": self._threads}
-        return on_node.start_engine(coefficients, columns, SquaredNorm(), self._w, make, **options)

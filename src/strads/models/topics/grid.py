@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.models.corpora.corpus import Corpus
+from strads.models.corpora.counts import tokens_of_documents
 from strads.models.kernels.lda_counts import make_tokens
 from strads.models.kernels.lda_tables import Tokens
 from strads.schedule.kernels.packing import pack
@@ -52,11 +53,6 @@ class TokenGrid:
         """Number of workers."""
         return len(self.bounds) - 1
 
-    @property
-    def blocks(self) -> int:
-        """Number of blocks of words."""
-        return len(self.block_bounds) - 1
-
     def words_of(self, block: int) -> NDArray[np.int32]:
         """Return the word of each row of a block."""
         return self.words[self.block_bounds[block] : self.block_bounds[block + 1]]
@@ -69,4 +65,4 @@ def tokens_of(corpus: Corpus, grid: TokenGrid, worker: int) -> tuple[Tokens, NDA
     offsets = corpus.offsets[low : high + 1] - corpus.offsets[low]
     entry_words, counts = corpus.words[entries], corpus.counts[entries]
     tokens = make_tokens(offsets, entry_words, counts, corpus.n_words, grid.words, grid.block_bounds)
-    return tokens, corpus.lengths[low:high]
+    return tokens, tokens_of_documents(counts, offsets)

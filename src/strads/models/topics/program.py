@@ -83,11 +83,6 @@ class WordBlock:
         self.words = words
 
     @classmethod
-    def empty(cls, frequencies: NDArray[np.int64], topics: int, *, sparse: bool) -> Self:
-        """Create empty rows for words with these frequencies in the corpus."""
-        return cls(empty_words(frequencies, topics, sparse))
-
-    @classmethod
     def of(cls, rows: scipy.sparse.csr_array, frequencies: NDArray[np.int64], *, sparse: bool) -> Self:
         """Create rows with these counts, n_wk, and room for further tokens with these frequencies."""
         topics = rows.shape[1]

@@ -12,7 +12,7 @@ from strads.errors import InputError
 from strads.models.corpora.corpus import Corpus
 from strads.models.kernels.lda_likelihood import log_documents, log_topics, log_words
 from strads.models.kernels.lda_priors import better_alpha, better_beta, document_prior_sums, word_prior_sum
-from strads.models.kernels.lda_tables import MAX_DENSE_TOPICS, longest_sparse_document
+from strads.models.kernels.lda_tables import MAX_DENSE_TOPICS, empty_words, longest_sparse_document
 from strads.models.topics.counts import TopicCounts, rows_of
 from strads.models.topics.grid import TokenGrid, tokens_of
 from strads.models.topics.priors import Priors
@@ -126,7 +126,7 @@ class TopicTraining:
         words = self._grid.words_of(block)
         frequencies = self._grid.word_tokens[words]
         if earlier is None:
-            return WordBlock.empty(frequencies, topics, sparse=sparse)
+            return WordBlock(empty_words(frequencies, topics, sparse))
         return WordBlock.of(earlier.rows.by_word[words], frequencies, sparse=sparse)
 
     def iterate(self) -> tuple[NodeStatistics, ...]:

@@ -59,7 +59,7 @@ class RidgeFit(Solver):
 
     def run_epoch(self, number: int) -> Epoch:
         """Solve the problem; without a penalty in units of the columns' own, on which the solution does not depend."""
-        X, units = self._X.astype(np.float64), np.ones(self._X.shape[1])
+        X, units = self._X.astype(np.float64, copy=False), np.ones(self._X.shape[1])
         if not self._l2:
             squares = X.multiply(X) if sp.issparse(X) else np.square(X)
             units = np.sqrt(np.asarray(self._loss.weights @ squares).ravel() / self._total)

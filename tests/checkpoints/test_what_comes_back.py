@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.checkpoints.test_restarts import plain, restarted
+from tests.checkpoints.test_restarts import die, end, plain, restarted
 
 import strads
 from strads import models
+from strads.checkpoints import current_session
+from strads.checkpoints.re_execution import ReExecution
 from strads.checkpoints.snapshots import SnapshotWriter
 
 RNG = np.random.default_rng(0)
@@ -78,19 +80,44 @@ def test_weights_of_samples_are_part_of_the_program(tmp_path):
 
 
 @pytest.mark.parametrize("make", [lambda W: W, lambda W: W.copy(), lambda W: strads.dvector(W.to_numpy().copy())])
-def test_views_see_what_operators_write(tmp_path, only, make):
+@pytest.mark.parametrize("rows", [7, 3 << 18])
+def test_views_see_what_operators_write(tmp_path, only, make, rows):
     def program(kill):
-        W, seen = make(strads.dvector.uniform(7, seed=3)), []
+        W, seen = make(strads.dvector.uniform(rows, seed=3)), []
         view = W.to_numpy()
         for number in range(4):
             strads.async_for(7, _average, W, strads.snapshot(W))
-            seen.append(view.tolist())
+            seen.append(view[:7].tolist())
             if number == 2:
                 kill()
         return seen
 
     only(3)
     assert restarted(program, tmp_path) == plain(program)
+
+
+@pytest.mark.parametrize("rows", [7, 3 << 18])
+@pytest.mark.parametrize(("kept", "ending"), [((6,), die), ((), end)])
+def test_tables_of_any_size_are_skipped_and_in_the_last_snapshot(tmp_path, only, monkeypatch, rows, kept, ending):
+    run_again, repeated, targets = ReExecution._run_again, [], []
+
+    def counted(past, steps, position):
+        repeated.extend(steps)
+        run_again(past, steps, position)
+
+    def program(kill):
+        targets.append(getattr(current_session(), "target", None))
+        W = strads.dvector.uniform(rows, seed=3)
+        for _ in range(6):
+            strads.async_for(7, _average, W, strads.snapshot(W))
+        kill()
+        return W.to_numpy(copy=True)
+
+    only(*kept)
+    monkeypatch.setattr(ReExecution, "_run_again", counted)
+    np.testing.assert_array_equal(restarted(program, tmp_path, kill=ending), plain(program))
+    assert targets == [0, 6, None]
+    assert not repeated
 
 
 @pytest.mark.parametrize("size", [1, 2])

@@ -188,8 +188,9 @@ def test_an_array_of_the_caller_is_looked_at_again():
     assert isinstance(run_or_refuse(ROWS, reversed_list, V, P, x, order="sequential"), strads.BodyIndexError)
 
 
-def test_a_call_leaves_no_references_behind():
-    V, P, x = strads.dvector(np.arange(ROWS)), strads.dvector(np.arange(ROWS)), strads.dvector.zeros(ROWS, "i8")
+@pytest.mark.parametrize("rows", [ROWS, 3 << 18])
+def test_a_call_leaves_no_references_behind(rows):
+    V, P, x = strads.dvector(np.arange(rows)), strads.dvector(np.arange(rows)), strads.dvector.zeros(rows, "i8")
     gc.disable()  # which would find cycles
     try:
         for _ in range(3):

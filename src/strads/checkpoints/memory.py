@@ -18,8 +18,8 @@ def is_shared(array: NDArray[Any]) -> bool:
     base = array.base
     if base is None:
         return False
-    # Memory that is not NumPy's, such as a bytearray or a shared segment, may be seen by anything.
-    return not isinstance(base, np.ndarray) or not _is_of_numpy(base) or of_base > _ALONE[1]
+    # Memory that others have allocated, such as a bytearray or a shared segment, may be seen by anything.
+    return not isinstance(base, np.ndarray) or not _is_private(base) or of_base > _ALONE[1]
 
 
 def _references(array: NDArray[Any]) -> tuple[int, int]:
@@ -27,11 +27,12 @@ def _references(array: NDArray[Any]) -> tuple[int, int]:
     return sys.getrefcount(array), sys.getrefcount(array.base)
 
 
-def _is_of_numpy(array: NDArray[Any]) -> bool:
-    """Whether NumPy itself has allocated an array's memory."""
+def _is_private(array: NDArray[Any]) -> bool:
+    """Whether an array's memory was allocated for arrays only: by NumPy, or by what says so (`is_private`)."""
     while isinstance(array.base, np.ndarray):
         array = array.base
-    return array.base is None
+    memory = array.base.obj if isinstance(array.base, memoryview) else array.base
+    return memory is None or getattr(memory, "is_private", False)
 
 
 def _of_alone(array: NDArray[Any]) -> tuple[int, int]:

@@ -16,6 +16,12 @@ _STARTS = mmap.PAGESIZE // _LINE
 _turns = itertools.count()
 
 
+class _Memory(mmap.mmap):
+    """Memory that only arrays refer to, as `checkpoints.is_shared` asks."""
+
+    is_private = True
+
+
 def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], *, reserve: bool = True) -> NDArray[Any]:
     """Return an array of zeros, which takes memory only where it is written.
 
@@ -35,7 +41,7 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], *, reserve: bool = True)
     huge = used // _HUGE_PAGE + (used % _HUGE_PAGE >= _WORTHWHILE)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (0 if reserve else getattr(mmap, "MAP_NORESERVE", 0))
     try:
-        memory = mmap.mmap(-1, max(huge * _HUGE_PAGE, used) + _HUGE_PAGE, flags=flags)
+        memory = _Memory(-1, max(huge * _HUGE_PAGE, used) + _HUGE_PAGE, flags=flags)
     except OSError:  # too little memory: NumPy's error says how much was asked for
         return np.zeros(shape, dtype)
     first = -_address(memory) % _HUGE_PAGE

@@ -1,5 +1,7 @@
 """Memory of tables: zeros, copies, and rows whose memory is given back."""
 
+import mmap
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,11 @@ def test_arrays_begin_as_zeros_and_hold_what_is_written(rows: int) -> None:
     one[...] = np.arange(rows * 3).reshape(rows, 3)
     assert not two.any()
     assert np.array_equal(one.reshape(-1), np.arange(rows * 3))
+
+
+def test_a_kernel_may_lack_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmap, "MADV_HUGEPAGE", 12345, raising=False)  # EINVAL, as such a kernel answers
+    assert not zeros((3 * MIB,), np.dtype("u1")).any()
 
 
 def test_large_arrays_begin_with_a_cache_line_each_another_of_its_page() -> None:

@@ -3,6 +3,7 @@
 import itertools
 import math
 import mmap
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,8 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], *, reserve: bool = True)
         return np.zeros(shape, dtype)
     first = -_address(memory) % _HUGE_PAGE
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE, first, huge * _HUGE_PAGE)
+        with suppress(OSError):  # Python was built where the constant exists; this kernel may lack huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE, first, huge * _HUGE_PAGE)
     return np.frombuffer(memory, dtype, count, offset=first + start).reshape(shape)
 
 

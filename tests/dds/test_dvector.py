@@ -145,6 +145,7 @@ class TestCreation:
         assert values.max() < np.float32(1.0 + 2**-20)
         wide = dvector.uniform(20_000, low=-2, high=6, seed=0).storage
         assert abs(wide.mean() - 2) < 0.1
+        assert dvector.uniform(20_000, high=np.finfo("f4").max, seed=0).storage.std() > 0
 
     def test_normal_has_its_moments(self):
         values = dvector.normal(50_000, mean=3.0, std=0.5, seed=1).storage
@@ -156,7 +157,12 @@ class TestCreation:
         [
             lambda: dvector.uniform(3, low=1, high=0),
             lambda: dvector.uniform(3, high=np.nan),
+            lambda: dvector.uniform(3, -3e38, 3e38),
+            lambda: dvector.uniform(3, high=1e39),
+            lambda: dvector.uniform(3, -1e308, 1e308, dtype="f8"),
             lambda: dvector.uniform(3, dtype="i4"),
+            lambda: dvector.normal(3, mean=1e39),
+            lambda: dvector.normal(3, std=np.inf, dtype="f8"),
             lambda: dvector.normal(3, std=-1),
             lambda: dvector.normal(3, seed=-1),
             lambda: dvector.zeros(-1),

@@ -1,6 +1,5 @@
 """Arrays filled with random numbers, and the checks of their shapes."""
 
-import math
 import operator
 
 import numpy as np
@@ -27,9 +26,11 @@ def check_shape(shape: Shape) -> tuple[int, ...]:
 
 def uniform_array(shape: Shape, low: float, high: float, seed: Seed, dtype: DTypeLike) -> NDArray[np.floating]:
     """Independent numbers from [low, high), float32 or float64."""
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ArgumentError(f"uniform needs finite low <= high, not low={low!r}, high={high!r}")
     number = _floating(dtype)
+    if not (low <= high and _are_finite(number, low, high, high - low)):
+        raise ArgumentError(
+            f"uniform needs low <= high, and a range within that of {number.__name__}, not low={low!r}, high={high!r}"
+        )
     values = zeros(check_shape(shape), np.dtype(number))
     _generator(seed).random(dtype=number, out=values)
     values *= number(high - low)
@@ -41,14 +42,21 @@ def uniform_array(shape: Shape, low: float, high: float, seed: Seed, dtype: DTyp
 
 def normal_array(shape: Shape, mean: float, std: float, seed: Seed, dtype: DTypeLike) -> NDArray[np.floating]:
     """Independent normal numbers, float32 or float64."""
-    if not (math.isfinite(mean) and math.isfinite(std) and std >= 0):
-        raise ArgumentError(f"normal needs a finite mean and a finite std >= 0, not mean={mean!r}, std={std!r}")
     number = _floating(dtype)
+    if not (std >= 0 and _are_finite(number, mean, std)):
+        raise ArgumentError(
+            f"normal needs a mean and a std >= 0 within the range of {number.__name__}, not mean={mean!r}, std={std!r}"
+        )
     values = zeros(check_shape(shape), np.dtype(number))
     _generator(seed).standard_normal(dtype=number, out=values)
     values *= number(std)
     values += number(mean)
     return values
+
+
+def _are_finite(number: type[np.floating], *values: float) -> bool:
+    """Whether all values are finite in a dtype."""
+    return all(abs(float(value)) <= float(np.finfo(number).max) for value in values)
 
 
 def _generator(seed: Seed) -> np.random.Generator:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import strads
 from strads import models, ps, schmp
@@ -42,7 +43,7 @@ class Config:
 
 
 def _add(worker, table, rate):
-    table.inc(np.arange(2), np.full((2, 1), rate))
+    table.inc(np.arange(2), sparse.csr_array(([rate] * 2, ([0, 1], [0, 0])), table.shape))
     worker.clock()
 
 
@@ -68,12 +69,12 @@ def _engine(program, shard=1.0, x=0.0):
         return np.array(engine.shards()).tolist()
 
 
-def _ps(program, *arguments, first=0.0):
-    table = ps.Table(2, 1, np.float64)
+def _ps(program, *arguments, first=0.0, columns=1, is_sparse=False):
+    table = ps.Table(2, columns, np.float64, sparse=is_sparse)
     if first:
-        table.write([0, 1], np.full((2, 1), first))
+        table.write([0, 1], sparse.csr_array(([first] * 2, ([0, 1], [0, 0])), table.shape))
     ps.run(program, table, *arguments, workers=1)
-    return table.to_numpy().tolist()
+    return table.read([0, 1]).sum()
 
 
 def _class_with(value):
@@ -140,6 +141,9 @@ PROGRAMS = {
     "default": lambda value: _ps(_with_default(value)),
     "global": _global,
     "table": lambda value: _ps(_add, 1.0, first=value),
+    "sparse table": lambda value: _ps(
+        _add, 1.0, first=value, columns=1 << 30, is_sparse=True
+    ),  # too many as a dense one
     "closure": lambda value: strads.record(lambda: value),
     "argument": lambda value: strads.record(lambda number: number, value),
 }

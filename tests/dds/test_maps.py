@@ -265,6 +265,43 @@ class TestMultimap:
             assert len(offsets) == max(2 * len(model), 1) + 1
         assert decode_keys(whole.index.keys).tolist() == decode_keys(grown.index.keys).tolist()
 
+    @KINDS
+    @settings(max_examples=60)
+    @given(
+        steps=st.lists(
+            st.tuples(st.sampled_from(["set", "add", "del", "get", "settle"]), st.integers(0, 4), st.integers(0, 3))
+        )
+    )
+    def test_it_does_what_a_dict_of_lists_does_step_by_step(self, key, steps):
+        m, model = dmultimap(dtype="f8"), {}
+        for number, (step, n, count) in enumerate(steps):
+            k, new = key(n), [number + i / 4 for i in range(count)]
+            if step == "set":
+                m[k] = new
+                model.pop(k, None)
+                model |= {k: new} if new else {}
+            elif step == "add":
+                m.add(k, number)
+                model.setdefault(k, []).append(number)
+            elif step == "del" and k in model:
+                del m[k], model[k]
+            elif step == "settle":
+                assert len(m) == len(model)
+            else:
+                assert (k in m, m.count(k)) == (k in model, len(model.get(k, [])))
+                assert list(m.get(k, [])) == model.get(k, [])
+        assert m.to_dict() == model
+
+    def test_keys_are_removed_together(self, monkeypatch):
+        replace, replaced = dmultimap._replace, []
+        m = dmultimap(np.arange(50) % 9, np.arange(50.0))
+        monkeypatch.setattr(dmultimap, "_replace", lambda *new: (replaced.append(1), replace(*new)))
+        for key in range(8):
+            if m.count(key) and key in m and len(m[key]):
+                del m[key]
+        assert m.to_dict() == {8: [8, 17, 26, 35, 44]}
+        assert len(replaced) == 1
+
     def test_values_are_rows_or_records_too(self):
         values = np.array([(1, 2), (3, 4), (5, 6)], POINT)
         m = dmultimap(["b", "a", "b"], values)

@@ -157,11 +157,12 @@ class KeyedTable(ABC):
         return self._row_of(key) != NOT_FOUND
 
     def _row_of(self, key: object) -> int:
-        """Return the row of one key, or -1."""
+        """Return the row of one key before the deferred changes, or -1; these are not applied for it."""
         try:
-            return self.index.find(check_key(key))
+            row = self._index.find(check_key(key))
         except ArgumentError:
             return NOT_FOUND
+        return NOT_FOUND if row in self._removed else row
 
     def _replace(self, groups: Groups, table: dvector) -> None:
         """Replace all keys and values."""

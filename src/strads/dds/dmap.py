@@ -90,13 +90,6 @@ class dmap(KeyedTable):
     def __contains__(self, key: object) -> bool:
         return is_single_key(key) and (key in self._added or self._row_of(key) != NOT_FOUND)
 
-    def _row_of(self, key: object) -> int:
-        try:
-            row = self._index.find(check_key(key))
-        except ArgumentError:
-            return NOT_FOUND
-        return NOT_FOUND if row in self._removed else row
-
     def __getitem__(self, key: Any) -> Any:
         """Return the value of a key, or of several keys as an array.
 

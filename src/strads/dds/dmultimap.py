@@ -125,13 +125,19 @@ class dmultimap(KeyedTable):
         KeyError
             (also a `StradsError`) if the key is missing.
         """
-        row = self.index.find(check_key(key))
+        row = self._row_of(check_key(key))
         if row == NOT_FOUND:
             raise self._missing(key)
         return self._values_of(row)
 
+    def _row_of(self, key: object) -> int:
+        if self._added_keys:  # perhaps more values of the key
+            self._settle()
+        return super()._row_of(key)
+
     def _values_of(self, row: int) -> NDArray[Any]:
-        table = self.table
+        table = self._table
+        assert table is not None
         return table[row] if table.is_ragged else table[int(self._offsets[row]) : int(self._offsets[row + 1])]
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -217,7 +223,6 @@ class dmultimap(KeyedTable):
         self._check_kind(encoded)
         if key in self:
             del self[key]
-            self._settle()
         self._add(take(encoded, np.zeros(len(rows), np.int64)), rows)
 
     def __delitem__(self, key: Any) -> None:
@@ -229,7 +234,7 @@ class dmultimap(KeyedTable):
             If it is missing.
         """
         row = self._row_of(key)
-        if row == NOT_FOUND or row in self._removed:
+        if row == NOT_FOUND:
             raise self._missing(key)
         self._prepare_change()
         self._removed.add(row)

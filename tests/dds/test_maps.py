@@ -342,6 +342,8 @@ class TestMultimap:
             (lambda: dmultimap([1, 2], [1]), InputError, "2 keys"),
             (lambda: dmultimap([1], [1]).add("a", 1), ArgumentError, "whole numbers"),
             (lambda: dmultimap([1], [1]).add(1, 0.5), InputError, "dtype='f8'"),
+            (lambda: dmultimap([1], [1]).__setitem__(2, 1), ArgumentError, "a list or an array, not 1"),
+            (lambda: dmultimap([1], [1]).__setitem__(2, np.array(1)), ArgumentError, "a list or an array"),
         ],
     )
     def test_what_does_not_fit_is_refused(self, do, error, what):

@@ -217,9 +217,21 @@ class dmultimap(KeyedTable):
             self._added_rows.append(rows)
 
     def __setitem__(self, key: Any, values: Any) -> None:
-        """Replace the values of a key."""
+        """Replace the values of a key.
+
+        Raises
+        ------
+        ArgumentError, InputError
+            As in `add`, and if `values` is not a list or an array.
+        """
         encoded = encode_keys([check_key(key)])
-        rows = self._rows(values, len(values)) if len(values) else self._no_rows()
+        try:
+            count = len(values)
+        except TypeError as error:
+            raise ArgumentError(
+                f"the values of a key are a list or an array, not {values!r:.60}: add(key, value) adds a single one"
+            ) from error
+        rows = self._rows(values, count) if count else self._no_rows()
         self._check_kind(encoded)
         if key in self:
             del self[key]

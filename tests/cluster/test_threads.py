@@ -308,6 +308,15 @@ def test_bad_numbers_of_threads(threads):
         strads.init(threads=threads)
 
 
+@pytest.mark.parametrize("name", ["timeout", "latency", "bandwidth"])
+@pytest.mark.parametrize("value", [-1, np.nan, True, "fast"])
+def test_bad_numbers_of_seconds_and_bytes(name, value):
+    with strads.init(threads=1) as chosen:
+        with pytest.raises(strads.ArgumentError, match=f"{name}=.*give a number of"):
+            strads.init(nodes=2, **{name: value})
+        assert strads.cluster.current() is chosen
+
+
 def test_unknown_backend():
     with pytest.raises(strads.ArgumentError, match="'slurm' is not available"):
         strads.init("slurm")

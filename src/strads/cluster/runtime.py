@@ -127,11 +127,11 @@ def _answer(node: Any) -> None:
     """Do nothing, which a lost node cannot."""
 
 
-def _seconds(name: str, value: object, *, zero: bool) -> float:
+def _number(name: str, value: object, of: str, *, zero: bool) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value) or value < 0:
-        raise ArgumentError(f"{name}={value!r}: give a number of seconds")
+        raise ArgumentError(f"{name}={value!r}: give a number of {of}")
     if value == 0 and not zero:
-        raise ArgumentError(f"{name}={value!r}: give more than 0 seconds")
+        raise ArgumentError(f"{name}={value!r}: give more than 0 {of}")
     return float(value)
 
 
@@ -192,15 +192,16 @@ def init(
     for name, value in (("nodes", count), ("threads", each)):
         if value is not None and value > _MOST:
             raise ArgumentError(f"{name}={value}: at most {_MOST} are possible")
-    limit = _seconds("timeout", timeout, zero=False)
-    late = _seconds("latency", latency, zero=True)
+    limit = _number("timeout", timeout, "seconds", zero=False)
+    late = _number("latency", latency, "seconds", zero=True)
+    rate = None if bandwidth is None else _number("bandwidth", bandwidth, "bytes per second", zero=False)
     if backend != "threads" and (latency or bandwidth is not None):
         raise ArgumentError("latency and bandwidth imitate a network, which only the backend 'threads' does")
     if backend != "ray" and address is not None:
         raise ArgumentError("address is an option of the backend 'ray'")
     shutdown()
     if backend == "threads":
-        _current = _on_threads(count or 1, each, limit, late, bandwidth)
+        _current = _on_threads(count or 1, each, limit, late, rate)
     elif backend == "mpi":
         from strads.cluster.mpi.cluster import start_mpi
 
@@ -237,8 +238,6 @@ def _start_again(nodes: int, threads: int, limit: float, address: str | None) ->
 
 
 def _on_threads(nodes: int, threads: int | None, timeout: float, latency: float, bandwidth: float | None) -> Runtime:
-    if bandwidth is not None and not bandwidth > 0:
-        raise ArgumentError(f"bandwidth={bandwidth!r}: give bytes per second, more than 0")
     size = max(1, available_cores() // nodes) if threads is None else threads
     if nodes * size > _MAX_THREADS:
         raise ArgumentError(f"{nodes} nodes of {size} threads: a process can have at most {_MAX_THREADS} threads")

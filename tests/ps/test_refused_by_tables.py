@@ -50,6 +50,7 @@ class _BoundedSSP(ps.SSP):
         (lambda: ps.Table(1, 1, consistency="SSP"), "SSP"),
         (lambda: ps.Table(1, 1, consistency=ps.VAP(1.0), sparse=True), "dense"),
         (lambda: ps.Table(1, 1 << 31, sparse=True), "at most 2147483647"),
+        (lambda: ps.Table(1, 1, cache_bytes="1M"), "cache_bytes='1M'"),
         (lambda: ps.Table(1, 1, cache_bytes=np.nan), "cache_bytes=nan"),
         (lambda: ps.Table(1, 1, consistency=_BoundedSSP(1)), r"Push\.UPDATE"),
         (lambda: ps.run(count, (ps.Table(1, 1), ps.Table(1, 1))), "as a separate argument"),

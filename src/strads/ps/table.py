@@ -1,5 +1,6 @@
 """Tables of a parameter server, as the driver sees them."""
 
+import numbers
 import weakref
 from typing import TYPE_CHECKING, Any, Self
 
@@ -73,7 +74,7 @@ class Table:
         kind = np.dtype(dtype).newbyteorder("=")
         if kind.name not in _DTYPES:
             raise ArgumentError(f"dtype={kind.name}: a table holds {', '.join(_DTYPES)}")
-        if cache_bytes is not None and not 0 <= cache_bytes < np.inf:
+        if cache_bytes is not None and not (isinstance(cache_bytes, numbers.Real) and 0 <= cache_bytes < np.inf):
             raise ArgumentError(f"cache_bytes={cache_bytes!r}: give the bytes that a node may use, 0 or more")
         shape = check_count("rows", rows), check_count("columns", columns)
         most = None if cache_bytes is None else int(cache_bytes)

@@ -79,6 +79,7 @@ class TestKeys:
             np.array(["b", "a"], object),
             pa.array(["x", "b", "a"])[1:],
             pa.chunked_array([["b"], ["a"]]),
+            pa.chunked_array([[3], [1]]),
             pa.array(["b", "a"], pa.string_view() if hasattr(pa, "string_view") else None),
             [3, 1],
             np.array([3, 1], "u1"),
@@ -92,6 +93,11 @@ class TestKeys:
         expected = ["b", "a"] if "b" in list(map(str, keys)) else [3, 1]
         assert decode_keys(encode_keys(keys)).tolist() == expected
         assert dmap(keys, [1.0, 2.0]).to_dict() == dict(zip(expected, [1.0, 2.0], strict=True))
+
+    @pytest.mark.slow  # 5 GiB
+    def test_texts_of_more_than_2_gib_in_chunks(self):
+        chunk = pa.array(["x" * (1 << 20)] * 1100)
+        assert encode_keys(pa.chunked_array([chunk, chunk])).offsets[-1] == 2200 << 20
 
     @pytest.mark.parametrize(
         ("keys", "error", "what"),

@@ -111,16 +111,15 @@ def _from_texts(texts: list[str]) -> RaggedArray:
 
 
 def _from_arrow(keys: Any) -> Keys:
+    if is_text(keys.type):
+        keys = keys.cast(pa.large_string())  # before chunks are combined, which may have more bytes than int32 counts
     array = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], keys.type)
     if array.null_count:
         raise InputError(f"key {int(np.argmax(np.asarray(array.is_null())))} (counted from 0) is missing (null)")
     if pa.types.is_integer(array.type):
         return _as_int64(array.to_numpy(zero_copy_only=False))
     if not is_text(array.type):
         raise ArgumentError(f"keys are whole numbers or texts, not Arrow values of type {array.type}")
-    array = array.cast(pa.large_string())
     _, starts, texts = array.buffers()
     ends = np.frombuffer(starts, np.int64)[array.offset : array.offset + len(array) + 1] if len(array) else np.zeros(1)
     first, last = int(ends[0]), int(ends[-1])

@@ -21,7 +21,12 @@ def test_nodes_get_arguments_of_their_own(runtime, nodes):
     assert results == [("a", 10 * rank, 3 * rank) for rank in range(nodes)]
 
 
-def test_what_is_stored_stays_until_it_is_discarded(runtime, nodes):
+def _interrupt(calls):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_what_is_stored_stays_until_it_is_discarded(runtime, nodes, monkeypatch, is_interrupted):
     name = runtime.cluster.new_name()
 
     def store(node: Node) -> None:
@@ -30,6 +35,11 @@ def test_what_is_stored_stays_until_it_is_discarded(runtime, nodes):
     runtime.run(store)
     assert runtime.run(lambda node: node.store[name]) == list(range(nodes))
     runtime.cluster.discard(name)
+    if is_interrupted:  # before the program is sent
+        with monkeypatch.context() as patch:
+            patch.setattr(runtime.cluster, "_start", _interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                runtime.run(store)
     assert runtime.run(lambda node: name in node.store) == [False] * nodes
 
 

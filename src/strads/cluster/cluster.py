@@ -108,7 +108,11 @@ class Cluster(ABC):
             discarded, self._discarded = self._discarded, []
             own = [()] * self.size if each is None else each
             calls = [ProgramCall(self.runs, program, (*arguments, *more), discarded) for more in own]
-            outcomes = self._start(calls)
+            try:
+                outcomes = self._start(calls)
+            except BaseException:
+                self._discarded += discarded  # perhaps no node has got them; to drop them twice does no harm
+                raise
         raise_first(outcomes, self.hosts)
         return [outcome.value for outcome in outcomes]
 

@@ -35,8 +35,6 @@ class Cluster(ABC):
         Number of the latest program run; runs are counted from 1.
     closed
         Whether the nodes have been ended.
-    is_local
-        Whether the driver's process is the only node.
     before_close
         Called by `close`, while the nodes are still alive.
     """

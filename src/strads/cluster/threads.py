@@ -81,18 +81,7 @@ class _Link:
 class ThreadsCluster(Cluster):
     """Logical nodes: a program runs on one Python thread per node, its kernels on that node's thread team.
 
-    Parameters
-    ----------
-    size
-        Number of nodes; many on few cores show the progress per sample of a large cluster.
-    threads
-        Threads per node.
-    timeout
-        Seconds that a node waits for another.
-    latency
-        Seconds by which each message is delayed.
-    bandwidth
-        Bytes per second that a node can send; None: memory speed.
+    Many nodes on few cores show the progress per sample of a large cluster; for the arguments see `strads.init`.
     """
 
     backend = "threads"

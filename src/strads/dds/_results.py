@@ -125,19 +125,15 @@ class Collector:
         The shape required of all results and where it was found, if an earlier result has determined it.
     count
         Number of results.
-    pending, places
-        Results not packed yet, and their places.
-    chunks, lengths
-        Packed results: the arrays of each chunk, and the lengths of its sequences.
     """
 
     source: Source
     first: tuple[Shape, str] | None = None
     count: int = 0
-    pending: list[Any] = field(default_factory=list)
-    places: list[Any] = field(default_factory=list)
-    chunks: list[list[NDArray[Any]]] = field(default_factory=list)
-    lengths: list[NDArray[np.int64]] = field(default_factory=list)
+    _pending: list[Any] = field(default_factory=list)  # results not packed yet
+    _places: list[Any] = field(default_factory=list)  # those of the pending results
+    _chunks: list[list[NDArray[Any]]] = field(default_factory=list)  # arrays of packed results
+    _lengths: list[NDArray[np.int64]] = field(default_factory=list)  # those of packed sequences
 
     def add(self, result: Any, at: Any) -> None:
         """Add a result; `at` is its place, for error messages.
@@ -153,20 +149,20 @@ class Collector:
         elif shape != self.first[0]:
             self._refuse_mixed(shape, at)
         self.count += 1
-        self.pending.append(result)
-        self.places.append(at)
-        if len(self.pending) == _ROWS_AT_A_TIME:
+        self._pending.append(result)
+        self._places.append(at)
+        if len(self._pending) == _ROWS_AT_A_TIME:
             self._pack()
 
     def columns(self) -> Columns | None:
         """Return all results; None if there are none."""
         self._pack()
-        if not self.chunks:
+        if not self._chunks:
             return None
         assert self.first is not None
-        arrays = [np.concatenate(parts) for parts in zip(*self.chunks, strict=True)]
-        lengths = np.concatenate(self.lengths) if self.lengths else None
-        self.chunks.clear()
+        arrays = [np.concatenate(parts) for parts in zip(*self._chunks, strict=True)]
+        lengths = np.concatenate(self._lengths) if self._lengths else None
+        self._chunks.clear()
         return Columns(self.first[0], arrays, lengths)
 
     def _refuse_mixed(self, shape: Shape, at: Any) -> None:
@@ -181,24 +177,24 @@ class Collector:
         )
 
     def _pack(self) -> None:
-        if not self.pending:
+        if not self._pending:
             return
         assert self.first is not None
         kind, detail = self.first[0]
-        places: Sequence[Any] = self.places
+        places: Sequence[Any] = self._places
         if kind == "sequence":
-            lengths = np.fromiter(map(len, self.pending), np.int64, len(self.pending))
-            self.lengths.append(lengths)
-            columns = [[value for row in self.pending for value in row]]
+            lengths = np.fromiter(map(len, self._pending), np.int64, len(self._pending))
+            self._lengths.append(lengths)
+            columns = [[value for row in self._pending for value in row]]
             places = [at for at, length in zip(places, lengths, strict=True) for _ in range(length)]
         elif kind == "number":
-            columns = [self.pending]
-        elif kind == "record" and isinstance(self.pending[0], dict | np.void):
-            columns = [[row[name] for row in self.pending] for name in detail]
+            columns = [self._pending]
+        elif kind == "record" and isinstance(self._pending[0], dict | np.void):
+            columns = [[row[name] for row in self._pending] for name in detail]
         else:
-            columns = [list(column) for column in zip(*self.pending, strict=True)]
-        self.chunks.append([_numbers(column, places, self.source) for column in columns])
-        self.pending, self.places = [], []
+            columns = [list(column) for column in zip(*self._pending, strict=True)]
+        self._chunks.append([_numbers(column, places, self.source) for column in columns])
+        self._pending, self._places = [], []
 
 
 def _describe(shape: Shape) -> str:

@@ -46,20 +46,14 @@ class State:
         Largest number of epochs; None if unknown.
     shown : Shown
         What is shown of the records.
-    beginning : str
-        Text until the first epoch is done.
-    done : int
-        Number of the latest epoch.
-    rate : float
-        Samples per second between the latest two records; NaN until there are two.
     """
 
     def __init__(self, epochs: int | None, shown: Shown) -> None:
         self.epochs = epochs
         self.shown = shown
-        self.beginning = shown.beginning
-        self.done = 0
-        self.rate = math.nan
+        self.beginning = shown.beginning  # shown until the first epoch is done
+        self.done = 0  # number of the latest epoch
+        self.rate = math.nan  # samples per second between the latest two records
         self._record: Mapping[str, Any] | None = None
         self._began = self._first = self._latest = time.monotonic()
         self._ended: float | None = None

@@ -30,24 +30,7 @@ WorkersData = Sequence[Any] | Callable[[int], Any] | None
 
 
 class Engine:
-    """Runs a program on the nodes of `strads.init`. A context manager: on exit the nodes drop the program and its data.
-
-    Parameters
-    ----------
-    program
-        Each node gets a copy.
-    kind
-        The required class of the program.
-    data
-        The data of each worker, or a function of the worker's number that creates them on its node.
-    threads
-        Threads to use on a single process.
-
-    Attributes
-    ----------
-    version
-        Increases whenever the model may have changed, for checkpoints.
-    """
+    """Runs a program of class `kind` on the nodes of `strads.init`; for the other arguments see `StaticEngine`."""
 
     def __init__(self, program: Any, kind: type, data: WorkersData, threads: int | None):
         if not isinstance(program, kind):
@@ -62,7 +45,7 @@ class Engine:
         self._cluster = runtime.cluster
         self._failure: tuple[str, BaseException] | None = None
         self._kind = type(program)
-        self.version = 0
+        self.version = 0  # increases whenever the model may have changed, for checkpoints
         self._node_of = place_workers(self._workers, self._cluster.size)
         make = data if callable(data) else None
         self._equipment = on_node.Equipment(encode(program, functions=True), self._node_of, make, count)

@@ -25,23 +25,9 @@ _world: World | None = None
 
 
 def start_mpi(nodes: int | None, threads: int | None, timeout: float) -> Cluster:
-    """Return the processes of this MPI job as a cluster, on rank 0; on the other ranks, serve and never return.
+    """Return the processes of this MPI job as a cluster, on rank 0; on the others, serve and never return.
 
-    Parameters
-    ----------
-    nodes
-        Expected number of processes; None: as many as `mpiexec` has started.
-    threads
-        Threads per process; by default its share of the cores that the job's processes on its machine may use.
-    timeout
-        Seconds that a node waits for another.
-
-    Raises
-    ------
-    ArgumentError
-        If mpi4py is missing, or the number of processes differs.
-    NodeFailure
-        If a process of the job is lost.
+    The arguments are those of `strads.init`.
     """
     global _world, _driver
     if _world is None:

@@ -34,27 +34,7 @@ _GROUPS = {"programs": 1, "messages": 1, "control": 1}  # threads of each concur
 
 
 def start_ray(nodes: int | None, threads: int | None, timeout: float, address: str | None) -> Cluster:
-    """Start nodes on a Ray cluster.
-
-    Parameters
-    ----------
-    nodes
-        Number of actors; None: one per machine of the cluster.
-    threads
-        Threads per node, each with a reserved CPU; None: as many as every machine can give each of its nodes.
-    timeout
-        Seconds that a node waits for another.
-    address
-        The cluster, as in `ray.init`. None: the one that this process is connected to, or the one in RAY_ADDRESS,
-        or a new one on this machine, which lasts until the nodes are closed.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no cluster at the address, or it does not have enough CPUs.
-    NodeFailure
-        If an actor does not start.
-    """
+    """Start nodes on a Ray cluster; the arguments are those of `strads.init`."""
     connected_here = connect(address, nodes, threads)
     try:
         group, threads = reserve(nodes, threads, timeout)
@@ -66,26 +46,14 @@ def start_ray(nodes: int | None, threads: int | None, timeout: float, address: s
 
 
 class RayCluster(Cluster):
-    """Actors on a Ray cluster.
-
-    Parameters
-    ----------
-    group
-        The reserved resources: one bundle per node.
-    threads
-        Threads of each node.
-    timeout
-        Seconds that a node waits for another.
-    connected_here
-        Whether to disconnect from Ray on close.
-    """
+    """Actors on a Ray cluster, each in a bundle of reserved resources."""
 
     backend = "ray"
 
     def __init__(self, group: PlacementGroup, threads: int, timeout: float, *, connected_here: bool):
         super().__init__(group.bundle_count, threads, timeout)
         self._group = group
-        self._connected_here = connected_here
+        self._connected_here = connected_here  # and disconnected on close
         self._actors: list[Any] = []
         self._hosts = ["unknown host"] * self.size
         try:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.dds._text import First
+from strads.dds._text import PartReader
 from strads.dds.csv_dialect import Dialect, is_number, sniff_delimiter
 from strads.dds.csv_parse import RecordFormat, parse_block
 from strads.dds.files import Part, part_blocks
@@ -60,26 +60,16 @@ def record_dtype(schema: Mapping[str, Any]) -> np.dtype:
     return np.dtype(fields, align=True)
 
 
-class CsvPart:
-    """The records of the lines of one part of a file.
-
-    Attributes
-    ----------
-    newlines
-        Line ends in the part, up to where it was read.
-    first
-        Always None: all records have the same dtype.
-    """
+class CsvPart(PartReader):
+    """The records of the lines of one part of a file."""
 
     def __init__(self, part: Part, record: np.dtype, options: CsvOptions):
         self.part = part
-        self.newlines = 0
-        self.first: First | None = None
         self._record = record
         self._options = options
 
     def read(self, first_line: int, _: Any = None) -> tuple[NDArray[Any], None]:
-        """Parse all lines; the first is line `first_line` of the file.
+        """Parse all lines.
 
         A part in the middle takes its delimiter and columns from the start of the file. The result may be empty.
         """
@@ -89,14 +79,16 @@ class CsvPart:
         for position, block in part_blocks(self.part, _BLOCK_BYTES):
             if head is None:
                 head = self._find_head(position, block, line)
-            skipped = len(block) if head is None else min(max(head.data_start - position, 0), len(block))
-            if head is not None and skipped < len(block):
-                records.append(parse_block(block[skipped:], line + block.count(b"\n", 0, skipped), head.form))
+            if head is not None:
+                form, data_start = head
+                skipped = min(max(data_start - position, 0), len(block))
+                if skipped < len(block):
+                    records.append(parse_block(block[skipped:], line + block.count(b"\n", 0, skipped), form))
             line += block.count(b"\n")
             self.newlines = line - first_line
         return records.finish(), None
 
-    def _head_of_file(self) -> "_Head | None":
+    def _head_of_file(self) -> tuple[RecordFormat, int] | None:
         line = 1
         for position, block in part_blocks(Part(self.part.name), _BLOCK_BYTES):
             head = self._find_head(position, block, line)
@@ -105,8 +97,8 @@ class CsvPart:
             line += block.count(b"\n")
         return None
 
-    def _find_head(self, position: int, block: bytes, first_line: int) -> "_Head | None":
-        """Return what the first lines determine; None if all lines are blank or comments."""
+    def _find_head(self, position: int, block: bytes, first_line: int) -> tuple[RecordFormat, int] | None:
+        """Return the format, and the byte where the data begin; None if all lines are blank or comments."""
         options, columns = self._options, self._record.names or ()
         lines = _first_lines(block, first_line, Dialect(",", options.comment))
         if not lines:
@@ -122,15 +114,7 @@ class CsvPart:
         has_header = _looks_like_header(fields, columns) if options.header == "auto" else options.header
         places = _places_by_name(fields, columns, where) if has_header else _first_places(fields, columns, where)
         form = RecordFormat(self.part.name, dialect, self._record, places, len(fields), line)
-        return _Head(form, position + end if has_header else position)
-
-
-@dataclass(frozen=True)
-class _Head:
-    """The format found at the start of a file, and the byte where its data begin."""
-
-    form: RecordFormat
-    data_start: int
+        return form, position + end if has_header else position
 
 
 class _Records:

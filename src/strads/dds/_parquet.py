@@ -11,7 +11,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from strads.dds._arrow import is_numeric, refuse_nulls
-from strads.dds._text import First
+from strads.dds._text import PartReader
 from strads.errors import InputError
 
 _ROWS_AT_A_TIME = 1 << 18
@@ -55,17 +55,11 @@ def _group_sizes(name: str) -> list[int]:
         return [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
 
 
-class ParquetPart:
-    """Reads row groups: the columns of a record, or all numeric ones.
-
-    `part` names the row groups. `newlines` is always 0 and `first` None, as there are no lines, and all records have
-    the same dtype.
-    """
+class ParquetPart(PartReader):
+    """Reads row groups: the columns of a record, or all numeric ones."""
 
     def __init__(self, part: RowGroups, record: np.dtype | None):
         self.part = part
-        self.newlines = 0
-        self.first: First | None = None
         self._record = record
 
     def read(self, _: int, __: Any = None) -> tuple[NDArray[Any], None]:

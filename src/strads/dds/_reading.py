@@ -6,7 +6,7 @@ malformed are the line ends of the preceding parts summed, and the part is read 
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from strads.cluster import Node, current
 from strads.dds._layout import Bounds, Layout
@@ -14,23 +14,11 @@ from strads.dds._merging import common, filled_of, join_rows, like_of
 from strads.dds._node_tables import store_rows
 from strads.dds._parts import find_files, names_of
 from strads.dds._placement import Content
-from strads.dds._text import First
+from strads.dds._text import First, PartReader
 from strads.dds.dvector import dvector
 from strads.errors import InputError, ProgramStopped
 
 T = TypeVar("T")
-
-
-class PartReader(Protocol):
-    """Reads one part of a file; see `TextPart`, `CsvPart` and `ParquetPart`."""
-
-    part: Any  # has a name
-    newlines: int  # line ends in the part, up to where it was read
-    first: First | None  # shape and place of the first result; None if there is none yet, or results cannot differ
-
-    def read(self, first_line: int, first: First | None) -> tuple[Any, First | None]:
-        """Read the lines of the part; `first` is the required shape, and the second result the shape found."""
-        ...
 
 
 Share = Callable[[Sequence[str], int], list[list[Any]]]

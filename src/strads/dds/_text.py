@@ -1,5 +1,6 @@
 """Reading text files line by line through a user's parser."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,30 +15,21 @@ First = tuple[Shape, int, str]
 """The shape required of all results, and the line and file that determined it."""
 
 
-class TextPart:
-    """A parser's results for the lines of one part of a file.
+class PartReader(ABC):
+    """Reads one part of a file."""
 
-    Attributes
-    ----------
-    newlines
-        Line ends in the part, up to where it was read.
-    first
-        Shape of the first result, its line, and the file.
-    """
+    part: Any  # has a name
+    newlines = 0  # line ends in the part, up to where it was read
+    first: First | None = None  # that of the first result; None if there is none yet, or results cannot differ
 
-    def __init__(self, part: Part, parser: Parser):
-        self.part = part
-        self.newlines = 0
-        self.first: First | None = None
-        self._parser = parser
-
-    def read(self, first_line: int, first: First | None) -> tuple[Columns | None, First | None]:
-        """Parse all lines; the first is line `first_line` of the file.
+    @abstractmethod
+    def read(self, first_line: int, first: First | None) -> tuple[Any, First | None]:
+        """Read the lines of the part.
 
         Parameters
         ----------
         first_line
-            Number of the first line, from 1.
+            Number of the first line in the file, from 1.
         first
             The shape required of results, if an earlier part has determined it.
 
@@ -45,6 +37,17 @@ class TextPart:
         -------
         The results, and the shape required of the following parts.
         """
+
+
+class TextPart(PartReader):
+    """A parser's results for the lines of one part of a file."""
+
+    def __init__(self, part: Part, parser: Parser):
+        self.part = part
+        self._parser = parser
+
+    def read(self, first_line: int, first: First | None) -> tuple[Columns | None, First | None]:
+        """Parse all lines."""
         name = self.part.name
         collector = Collector(
             Source(

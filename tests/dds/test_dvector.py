@@ -145,7 +145,7 @@ class TestCreation:
         assert values.max() < np.float32(1.0 + 2**-20)
         wide = dvector.uniform(20_000, low=-2, high=6, seed=0).storage
         assert abs(wide.mean() - 2) < 0.1
-        assert dvector.uniform(20_000, high=np.finfo("f4").max, seed=0).storage.std() > 0
+        assert np.unique(dvector.uniform(20_000, high=np.finfo("f4").max, seed=0).storage).size > 1
 
     def test_normal_has_its_moments(self):
         values = dvector.normal(50_000, mean=3.0, std=0.5, seed=1).storage

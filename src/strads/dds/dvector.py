@@ -390,11 +390,4 @@ class dvector(Operators):
         return display(self._content.layout, rows, None if spread is None else spread.cluster.size)
 
 
-def from_numpy(array: NDArray[Any], *, copy: bool = True) -> dvector:
-    """The same as `dvector.from_numpy`."""
-    return dvector.from_numpy(array, copy=copy)
-
-
-def from_arrow(data: Any) -> dvector:
-    """The same as `dvector.from_arrow`."""
-    return dvector.from_arrow(data)
+from_numpy, from_arrow = dvector.from_numpy, dvector.from_arrow

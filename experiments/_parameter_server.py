@@ -161,7 +161,7 @@ def _content(table: ps.Table) -> NDArray[Any]:
     """Return the rows of the shards, while workers change them: logical nodes live in this process."""
     cluster, out = current().cluster, np.empty(table.shape, table.dtype)
     for rank in range(cluster.size):
-        out[rank :: cluster.size] = cluster.node(rank).store[table._name].values
+        out[rank :: cluster.size] = cluster._nodes[rank].store[table._name].values
     return out
 
 

@@ -295,7 +295,7 @@ def test_threads_that_ask_at_once_get_the_same(monkeypatch):
             lambda _: chosen.here,
             lambda _: chosen.cluster,
             lambda _: chosen.team(),
-            lambda _: chosen.here.node(0).team,
+            lambda _: chosen.here._nodes[0].team,
         ):
             assert len({id(found) for found in callers.map(ask, range(4))}) == 1
         names = list(callers.map(lambda _: [chosen.cluster.new_name() for _ in range(500)], range(4)))

@@ -258,7 +258,7 @@ class TestWrongLinesOnSeveralNodes:
         table = tmp_path / "table.parquet"
         pq.write_table(pa.table({"x": [1, 999, 2, 999, 3, 999]}), table, row_group_size=2)
         with strads.init("threads", nodes=3, threads=1) as runtime:
-            comm = runtime.cluster.node(sender).comm
+            comm = runtime.cluster._nodes[sender].comm
             send = comm.send
 
             def send_late(value, to, tag=0):

@@ -16,7 +16,7 @@ from strads.schedule.static.shard_routes import plan_routes
 @pytest.fixture
 def comm():
     cluster = ThreadsCluster(3, 1, timeout=10)
-    yield cluster.node(0).comm
+    yield cluster._nodes[0].comm
     cluster.close()
 
 

@@ -31,6 +31,8 @@ class Cluster(ABC):
         Threads per node.
     timeout
         Seconds that a node waits for another before it raises NodeFailure.
+    hosts
+        Name of each node's host.
     runs
         Number of the latest program run; runs are counted from 1.
     closed
@@ -40,6 +42,7 @@ class Cluster(ABC):
     """
 
     backend: str
+    hosts: list[str]
 
     def __init__(self, size: int, threads: int, timeout: float):
         self.size = size
@@ -54,9 +57,9 @@ class Cluster(ABC):
         self.before_close: list[Callable[[], None]] = []
 
     @property
-    @abstractmethod
     def is_local(self) -> bool:
         """Whether the driver's process is the only node."""
+        return self.size == 1
 
     @abstractmethod
     def _start(self, calls: Sequence[ProgramCall]) -> list[Outcome]:
@@ -113,11 +116,6 @@ class Cluster(ABC):
                 raise
         raise_first(outcomes, self.hosts)
         return [outcome.value for outcome in outcomes]
-
-    @property
-    @abstractmethod
-    def hosts(self) -> list[str]:
-        """Name of each node's host."""
 
     def describe(self) -> list[NodeInfo]:
         """Where each node runs."""

@@ -14,9 +14,8 @@ from typing import Any, Self
 from strads.checkpoints import Session, running_session
 from strads.cluster.cluster import DEFAULT_TIMEOUT, Cluster
 from strads.cluster.cores import available_cores, check_count, check_threads
-from strads.cluster.here import Here
 from strads.cluster.thread_team import ThreadTeam
-from strads.cluster.threads import ThreadsCluster
+from strads.cluster.threads import Here, ThreadsCluster
 from strads.errors import ArgumentError, NodeFailure
 from strads.launchers import is_launched
 
@@ -42,7 +41,7 @@ class Runtime:
         """This process as a single node, whatever the cluster is."""
         with self._making:
             if self._here is None:
-                self._here = Here(self.threads)
+                self._here = Here(1, self.threads)
             return self._here
 
     @property

@@ -102,18 +102,9 @@ class ThreadsCluster(Cluster):
         comms: list[_ThreadsComm] = []
         for rank in range(size):
             comms.append(_ThreadsComm(rank, comms, size, timeout, self._links[rank] if slowed else None))
+        self.hosts = comms[0].hosts
         self._nodes = [Node(comm, threads) for comm in comms]
         self._threads = ThreadTeam(size, "strads-node")
-
-    @property
-    def is_local(self) -> bool:
-        """Whether there is only one node."""
-        return self.size == 1
-
-    @property
-    def hosts(self) -> list[str]:
-        """This machine, for every node."""
-        return self._nodes[0].comm.hosts
 
     def _start(self, calls: Sequence[ProgramCall]) -> list[Outcome]:
         run = calls[0].run
@@ -139,6 +130,19 @@ class ThreadsCluster(Cluster):
         for link in self._links:
             link.close()
 
-    def node(self, rank: int) -> Any:
-        """Return a node, for tests and debugging: all nodes live in this process."""
-        return self._nodes[rank]
+
+class Here(ThreadsCluster):
+    """The driver's own process as the only node, for programs that run on the calling thread.
+
+    It holds no lock meanwhile: programs may start others, on any thread.
+    """
+
+    def run(
+        self, program: Callable[..., Any], *arguments: Any, each: Sequence[tuple[Any, ...]] | None = None
+    ) -> list[Any]:
+        """Run a node program immediately; its exceptions propagate unchanged."""
+        return [program(self._nodes[0], *arguments, *(() if each is None else each[0]))]
+
+    def discard(self, name: str) -> None:
+        """Drop a stored object immediately."""
+        self._nodes[0].store.pop(name, None)

@@ -216,21 +216,12 @@ class MpiCluster(Cluster):
 
     def __init__(self, driver: _Driver, threads: int, timeout: float):
         super().__init__(driver.world.size, threads, timeout)
+        self.hosts = driver.world.comm.hosts
         self._driver = driver
         self.runs = driver.world.comm._inbox.run  # leftovers of earlier clusters must have smaller run numbers
         driver.world.comm.timeout = timeout
         self._node = Node(driver.world.comm, threads)
         driver.tell_all(Command.CONFIGURE, Configuration(threads, timeout, list(sys.path)))
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the job has one process."""
-        return self.size == 1
-
-    @property
-    def hosts(self) -> list[str]:
-        """Name of each node's host."""
-        return self._driver.world.comm.hosts
 
     def catch(self, number: int, handler: Handler) -> Any:
         """See `Cluster.catch`; no signal interrupts MPI in the middle of a message."""

@@ -55,7 +55,7 @@ class RayCluster(Cluster):
         self._group = group
         self._connected_here = connected_here  # and disconnected on close
         self._actors: list[Any] = []
-        self._hosts = ["unknown host"] * self.size
+        self.hosts = ["unknown host"] * self.size
         try:
             self._actors = _start_actors(group, threads)
             self._connect()
@@ -68,15 +68,10 @@ class RayCluster(Cluster):
         """Always False: the driver is not a node."""
         return False
 
-    @property
-    def hosts(self) -> list[str]:
-        """Name of each node's host."""
-        return self._hosts
-
     def _connect(self) -> None:
         """Introduce the actors to each other."""
-        self._hosts = self._ask([actor.host.remote() for actor in self._actors])
-        everybody = self._hosts, self._actors, self.threads, self.timeout
+        self.hosts = self._ask([actor.host.remote() for actor in self._actors])
+        everybody = self.hosts, self._actors, self.threads, self.timeout
         self._ask([actor.connect.remote(rank, *everybody) for rank, actor in enumerate(self._actors)])
 
     def _ask(self, refs: Sequence[Any]) -> list[Any]:
@@ -150,7 +145,7 @@ class RayCluster(Cluster):
             return Outcome(rank, error=reason), False
 
     def _lost(self, rank: int, error: RayError) -> NodeFailure:
-        host = self._hosts[rank]
+        host = self.hosts[rank]
         what = "its actor or its machine has died" if isinstance(error, RayActorError) else type(error).__name__
         message = f"node {rank} ({host}) is lost: {what}. Call strads.init again to continue with new nodes"
         return NodeFailure(message, rank=rank, host=host)

@@ -322,7 +322,7 @@ print(runtime.run(lambda node: node.rank))
 """
     ended = job(2).run(text)
     assert ended.returncode == 0, ended.stderr
-    assert "the result lock cannot be sent" in ended.stdout
+    assert "a lock, cannot be sent" in ended.stdout
     assert ended.stdout.endswith("[0, 1]\n")
 
 

@@ -204,7 +204,7 @@ def test_an_error_stops_compiled_loops_elsewhere_and_is_raised_with_its_tracebac
 
 
 def test_what_cannot_be_sent_is_an_error_that_says_so(pair):
-    with pytest.raises(strads.StradsError, match="result of node 0 cannot be sent"):
+    with pytest.raises(strads.StradsError, match="result of node 0, a frame, cannot be sent"):
         pair.run(lambda node: sys._getframe())
     assert pair.run(lambda node: node.rank) == [0, 1]
 

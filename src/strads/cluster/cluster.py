@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from strads.cluster.driver import check_driver, running_on
+from strads.cluster.messages import Message, decode, encode
 from strads.cluster.node import Node, NodeInfo, Outcome, ProgramCall
 from strads.cluster.thread_team import is_consequence
 from strads.errors import ArgumentError, NodeError, NodeFailure, ProgramStopped
@@ -166,11 +167,23 @@ def _is_consequence(error: BaseException | None) -> int:
     return 1 if isinstance(error, NodeFailure) or is_consequence(error) else 0
 
 
-def portable(outcome: Outcome) -> Outcome:
-    """Return a picklable outcome: an error that cannot be pickled becomes a NodeError that quotes it."""
+def encoded(outcome: Outcome) -> Message:
+    """Encode an outcome for the driver; an error that cannot be sent is quoted, a value is named by its type."""
     try:
         pickle.loads(pickle.dumps(outcome.error))
     except Exception:
-        error = NodeError(f"{type(outcome.error).__name__}: {outcome.error}")
-        return replace(outcome, error=error)
+        outcome = replace(outcome, error=NodeError(f"{type(outcome.error).__name__}: {outcome.error}"))
+    try:
+        return encode(outcome, functions=True)
+    except Exception as error:
+        what = f"the result of node {outcome.rank}, a {type(outcome.value).__name__}, cannot be sent"
+        return encode(Outcome(outcome.rank, error=NodeError(f"{what}: {error}"), trace=outcome.trace))
+
+
+def decoded(rank: int, message: Message) -> Outcome:
+    """Return the outcome that a node has sent."""
+    try:
+        outcome: Outcome = decode(message)
+    except Exception as error:
+        return Outcome(rank, error=NodeError(f"the result of node {rank} cannot be read: {error}"))
     return outcome

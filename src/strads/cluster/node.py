@@ -3,10 +3,9 @@
 import os
 import socket
 import threading
-import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from strads.cluster.comm import Comm
@@ -90,17 +89,15 @@ class Outcome:
     value: Any = None  # what the program returned
     error: BaseException | None = None  # the exception that it raised instead
     trace: str = ""  # the exception's traceback as text
-    seconds: float = field(default=0.0, compare=False)  # time of the run on this node
 
 
 def execute_call(node: Node, call: ProgramCall) -> Outcome:
     """Run a node program on this node; an exception becomes part of the outcome."""
-    start = time.perf_counter()
     node.comm._inbox.start(call.run)
     for name in call.discarded:
         node.store.pop(name, None)
     try:
         value = call.program(node, *call.arguments)
     except BaseException as error:
-        return Outcome(node.rank, error=error, trace=traceback.format_exc(), seconds=time.perf_counter() - start)
-    return Outcome(node.rank, value, seconds=time.perf_counter() - start)
+        return Outcome(node.rank, error=error, trace=traceback.format_exc())
+    return Outcome(node.rank, value)

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from strads.cluster.cluster import Cluster
-from strads.cluster.messages import Message, decode, encode
+from strads.cluster.cluster import Cluster, decoded
+from strads.cluster.messages import Message, encode
 from strads.cluster.mpi.serving import Configuration, serve
 from strads.cluster.mpi.signals import Handler, in_main_thread
 from strads.cluster.mpi.world import Command, World
 from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
-from strads.errors import ArgumentError, NodeError, NodeFailure, ProgramStopped
+from strads.errors import ArgumentError, NodeFailure, ProgramStopped
 
 _PING = 1.0  # seconds between pings of a silent node
 _STOPPING = 30.0  # seconds that a stopped program may be silent
@@ -109,7 +109,7 @@ class _Driver:
         messages = [encode(call, functions=True) for call in calls[1:]]
         with self.world.watcher:
             own = self._run(job, node, calls[0], messages)
-        return [own, *(_decode(rank, job.outcomes[rank]) for rank in range(1, len(calls)))]
+        return [own, *(decoded(rank, job.outcomes[rank]) for rank in range(1, len(calls)))]
 
     def _run(self, job: _Job, node: Node, call: ProgramCall, messages: Sequence[Message]) -> Outcome:
         try:
@@ -236,12 +236,3 @@ class MpiCluster(Cluster):
         self._node.close()
         if self._driver.world.failure is None:
             self._driver.tell_all(Command.CLEAR)
-
-
-def _decode(rank: int, message: Message) -> Outcome:
-    try:
-        outcome = decode(message)
-    except Exception as error:
-        return Outcome(rank, error=NodeError(f"the result of node {rank} cannot be read: {error}"))
-    assert isinstance(outcome, Outcome)
-    return outcome

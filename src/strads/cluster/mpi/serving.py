@@ -8,12 +8,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NoReturn
 
-from strads.cluster.cluster import portable
-from strads.cluster.messages import Message, decode, encode
+from strads.cluster.cluster import encoded
+from strads.cluster.messages import Message, decode
 from strads.cluster.mpi.signals import in_main_thread
 from strads.cluster.mpi.world import Command, World, leave_at_once
 from strads.cluster.node import Node, Outcome, execute_call
-from strads.errors import NodeError, ProgramStopped
+from strads.errors import ProgramStopped
 
 _LOOK = 1.0  # seconds between checks that the driver is alive
 _GRACE = 2.0  # seconds for the launcher to end an abandoned process
@@ -96,12 +96,4 @@ class _Server:
             if outcome.error is not None:
                 self._world.settle()
         kind = Command.ENDED if outcome.error is None else Command.FAILED
-        self._world.transport.send(0, run, kind, _encode(outcome), frozen=True)
-
-
-def _encode(outcome: Outcome) -> Message:
-    try:
-        return encode(portable(outcome), functions=True)
-    except Exception as error:
-        reason = f"the result {type(outcome.value).__name__} cannot be sent to the driver: {error}"
-        return encode(Outcome(outcome.rank, error=NodeError(reason), trace=outcome.trace))
+        self._world.transport.send(0, run, kind, encoded(outcome), frozen=True)

@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from strads.cluster.cluster import Cluster
-from strads.cluster.messages import decode, encode
+from strads.cluster.cluster import Cluster, decoded
+from strads.cluster.messages import encode
 from strads.cluster.node import Outcome, ProgramCall
-from strads.errors import ArgumentError, NodeError, NodeFailure, ProgramStopped
+from strads.errors import ArgumentError, NodeFailure, ProgramStopped
 
 try:
     import ray
@@ -138,11 +138,7 @@ class RayCluster(Cluster):
             message = unpack(ray.get(ref, timeout=self.timeout))
         except RayError as error:
             return Outcome(rank, error=self._lost(rank, error)), True
-        try:
-            return decode(message), False
-        except Exception as error:
-            reason = NodeError(f"the result of node {rank} cannot be loaded: {type(error).__name__}: {error}")
-            return Outcome(rank, error=reason), False
+        return decoded(rank, message), False
 
     def _lost(self, rank: int, error: RayError) -> NodeFailure:
         host = self.hosts[rank]

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from strads.cluster.cluster import portable
+from strads.cluster.cluster import encoded
 from strads.cluster.comm import Comm
-from strads.cluster.messages import Bytes, Message, decode, encode
+from strads.cluster.messages import Bytes, Message, decode
 from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
 from strads.cluster.ray.courier import GAP, INLINE, Batch, Courier, Item, decode_batch
 from strads.errors import NodeError, NodeFailure, ProgramStopped
@@ -31,15 +31,6 @@ def pack(message: Message) -> Parcel:
 def unpack(parcel: Parcel) -> Message:
     """Return the message in its own memory: Ray's is read-only, and pinned for as long as it is in use."""
     return Message(parcel[0], tuple(np.array(np.frombuffer(buffer, np.uint8)) for buffer in parcel[1:]))
-
-
-def pack_outcome(outcome: Outcome) -> Parcel:
-    """Return an outcome for the driver; one that cannot be sent becomes an error that says so."""
-    try:
-        return pack(encode(portable(outcome), functions=True))
-    except Exception as error:
-        reason = NodeError(f"the result of node {outcome.rank} cannot be sent: {type(error).__name__}: {error}")
-        return pack(encode(Outcome(outcome.rank, error=reason, seconds=outcome.seconds)))
 
 
 class RayComm(Comm):
@@ -126,8 +117,8 @@ class RayNode:
             call = ProgramCall(run, program, (*arguments, *decode(unpack(own))), discarded)
         except Exception as error:
             reason = NodeError(f"{self._comm.name(self._node.rank)} cannot load the program: {error!r}")
-            return pack_outcome(Outcome(self._node.rank, error=reason))
-        return pack_outcome(execute_call(self._node, call))
+            return pack(encoded(Outcome(self._node.rank, error=reason)))
+        return pack(encoded(execute_call(self._node, call)))
 
     def deliver(self, source: int, number: int, batch: Batch) -> None:
         """Receive messages of another node."""

@@ -1,5 +1,7 @@
 """The exceptions of strads. Every message says what was wrong, where, and what to do."""
 
+from functools import partial
+
 
 class StradsError(Exception):
     """Base of all errors that strads raises on purpose."""
@@ -76,11 +78,7 @@ class NodeFailure(StradsError, RuntimeError):
         self.host = host
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _node_failure, (str(self), self.rank, self.host)
-
-
-def _node_failure(message: str, rank: int | None, host: str | None) -> NodeFailure:
-    return NodeFailure(message, rank=rank, host=host)
+        return partial(NodeFailure, rank=self.rank, host=self.host), (str(self),)
 
 
 class NodeError(StradsError, RuntimeError):

@@ -46,4 +46,4 @@ class NodeActor:
     def deliver(self, label: tuple[int, int, list[Any]], *parts: list[Any]) -> None:
         """Receive messages of another node."""
         source, number, labels = label
-        self._node.deliver(source, number, (labels, list(parts)))
+        self._node.comm.deliver(source, number, (labels, list(parts)))

@@ -24,7 +24,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from strads.cluster.ray import actor as ray_actor
 from strads.cluster.ray.node import pack, unpack
-from strads.cluster.ray.places import connect, disconnect, reserve
+from strads.cluster.ray.places import connect, reserve
 
 _LOOK = 0.5  # seconds between timeout checks in a wait
 _START = 120.0  # seconds that the actors may take to start
@@ -41,7 +41,7 @@ def start_ray(nodes: int | None, threads: int | None, timeout: float, address: s
         return RayCluster(group, threads, timeout, connected_here=connected_here)
     except BaseException:
         if connected_here:
-            disconnect()
+            ray.shutdown()
         raise
 
 
@@ -172,7 +172,7 @@ class RayCluster(Cluster):
     def _close(self) -> None:
         self._end_actors()
         if self._connected_here:
-            disconnect()
+            ray.shutdown()  # ends a cluster that was started for this connection
 
     def _end_actors(self) -> None:
         if ray.is_initialized():

@@ -47,8 +47,6 @@ class Courier:
     ----------
     call
         Starts the call that carries a batch and its number; returns Ray's reference to the result.
-    inline
-        Bytes up to which a batch is sent inline.
     lost
         Called with the error of a failed call.
     gap
@@ -58,12 +56,10 @@ class Courier:
     def __init__(
         self,
         name: str,
-        inline: int,
         call: Callable[[int, Batch], Any],
         lost: Callable[[BaseException], None],
-        gap: Callable[[], float] = lambda: GAP,
+        gap: Callable[[], float],
     ):
-        self._inline = inline
         self._call = call
         self._lost = lost
         self._gap = gap
@@ -103,7 +99,7 @@ class Courier:
                 self._in_flight += 1
                 self._last = time.monotonic()
             try:
-                self._call(self.number, encode_batch(items, self._inline)).future().add_done_callback(self._arrived)
+                self._call(self.number, encode_batch(items)).future().add_done_callback(self._arrived)
             except Exception as error:
                 self._lost(error)
                 return
@@ -136,11 +132,11 @@ class Courier:
             self._news.notify()
 
 
-def encode_batch(items: Sequence[Item], inline: int) -> Batch:
+def encode_batch(items: Sequence[Item]) -> Batch:
     """Return labels, and the buffers as arguments of a call: each a list of pieces of memory, not copied."""
     labels = [(item.run, item.tag, item.header, tuple(map(len, item.buffers))) for item in items]
     buffers = [buffer for item in items for buffer in item.buffers if len(buffer)]
-    if sum(map(len, buffers)) > inline:
+    if sum(map(len, buffers)) > INLINE:
         return labels, [[pickle.PickleBuffer(buffer.data) for buffer in buffers]]
     parts: list[list[Any]] = []
     room = 0

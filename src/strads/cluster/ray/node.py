@@ -13,7 +13,7 @@ from strads.cluster.cluster import encoded
 from strads.cluster.comm import Comm
 from strads.cluster.messages import Bytes, Message, decode
 from strads.cluster.node import Node, Outcome, ProgramCall, execute_call
-from strads.cluster.ray.courier import GAP, INLINE, Batch, Courier, Item, decode_batch
+from strads.cluster.ray.courier import GAP, Batch, Courier, Item, decode_batch
 from strads.errors import NodeError, NodeFailure, ProgramStopped
 
 Parcel = list[Any]  # a message as Ray carries it: the header, and the buffers out of band
@@ -38,15 +38,10 @@ class RayComm(Comm):
 
     def __init__(self, rank: int, hosts: Sequence[str], peers: Sequence[Any], timeout: float):
         super().__init__(rank, len(peers), hosts, timeout)
-        self._peers = peers
         self._couriers = {to: self._courier(to, peer) for to, peer in enumerate(peers) if to != rank}
         self._next = [0] * len(peers)  # number of the next batch from each node
         self._early: dict[tuple[int, int], Batch] = {}
         self._ordering = threading.Lock()
-
-    def _lost(self, rank: int, reason: str) -> None:
-        message = f"{self.name(rank)} is lost: {reason}. Call strads.init again to continue with new nodes"
-        self._inbox.fail(self._inbox.run, NodeFailure(message, rank=rank, host=self.hosts[rank]))
 
     def _courier(self, to: int, peer: Any) -> Courier:
         def call(number: int, batch: Batch) -> Any:
@@ -54,12 +49,13 @@ class RayComm(Comm):
             return peer.deliver.remote((self.rank, number, labels), *parts)
 
         def lost(error: BaseException) -> None:
-            self._lost(to, type(error).__name__)
+            what = f"{self.name(to)} is lost: {type(error).__name__}. Call strads.init again to continue with new nodes"
+            self._inbox.fail(self._inbox.run, NodeFailure(what, rank=to, host=self.hosts[to]))
 
         def gap() -> float:
             return GAP if self.hold is None else self.hold
 
-        return Courier(f"strads-to-{to}", INLINE, call, lost, gap)
+        return Courier(f"strads-to-{to}", call, lost, gap)
 
     def _transmit(self, to: int, tag: int, message: Message) -> None:
         own = message.copy()
@@ -90,15 +86,15 @@ class RayNode:
     """The implementation of an actor."""
 
     _node: Node
-    _comm: RayComm
+    comm: RayComm
 
     def __init__(self) -> None:
         threading.Thread(target=_end_with_parent, name="strads-parent", daemon=True).start()
 
     def connect(self, rank: int, hosts: Sequence[str], peers: Sequence[Any], threads: int, timeout: float) -> None:
         """Create the node, once all actors exist."""
-        self._comm = RayComm(rank, hosts, peers, timeout)
-        self._node = Node(self._comm, threads)
+        self.comm = RayComm(rank, hosts, peers, timeout)
+        self._node = Node(self.comm, threads)
 
     def execute(self, run: int, common: Parcel, own: Parcel) -> Parcel:
         """Run a program.
@@ -116,17 +112,13 @@ class RayNode:
             program, discarded, arguments = decode(unpack(common))
             call = ProgramCall(run, program, (*arguments, *decode(unpack(own))), discarded)
         except Exception as error:
-            reason = NodeError(f"{self._comm.name(self._node.rank)} cannot load the program: {error!r}")
+            reason = NodeError(f"{self.comm.name(self._node.rank)} cannot load the program: {error!r}")
             return pack(encoded(Outcome(self._node.rank, error=reason)))
         return pack(encoded(execute_call(self._node, call)))
 
-    def deliver(self, source: int, number: int, batch: Batch) -> None:
-        """Receive messages of another node."""
-        self._comm.deliver(source, number, batch)
-
     def stop(self, run: int, reason: str) -> None:
         """End a program."""
-        self._comm._inbox.fail(run, ProgramStopped(reason))
+        self.comm._inbox.fail(run, ProgramStopped(reason))
 
 
 def _end_with_parent() -> None:

@@ -61,11 +61,6 @@ def _probe(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
 
 
-def disconnect() -> None:
-    """Disconnect; a cluster that was started for this connection ends, too."""
-    ray.shutdown()
-
-
 def reserve(nodes: int | None, threads: int | None, timeout: float) -> tuple[PlacementGroup, int]:
     """Reserve CPUs for the nodes, on as many distinct machines as possible.
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from strads.cluster import Node, current
 from strads.dds._layout import Bounds, Layout
-from strads.dds._merging import common, filled_of, join_rows, like_of
 from strads.dds._node_tables import store_rows
 from strads.dds._parts import find_files, names_of
 from strads.dds._placement import Content
+from strads.dds._results import filled_of, join_rows, like_of
 from strads.dds._text import First, PartReader
 from strads.dds.dvector import dvector
 from strads.errors import InputError, ProgramStopped
@@ -46,7 +46,7 @@ def read_files(path: Any, share: Share, make: MakeReader, no_rows: str) -> dvect
         filled = filled_of(results)
         if not filled:
             raise InputError(f"{_and_others(names)}: {no_rows}")
-        return dvector(join_rows(filled, common([like_of(filled)])), copy=False)
+        return dvector(join_rows(filled, like_of(filled)), copy=False)
     cluster = runtime.cluster
     name = cluster.new_name()
     layout, bounds = cluster.run(
@@ -70,7 +70,7 @@ def _read_on_nodes(
     results, failed = _try_to_read(readers)
     results = _agree(node, readers, results, failed)
     filled = filled_of(results)
-    like = common(node.comm.allgather(like_of(filled)))
+    like = like_of(node.comm.allgather(like_of(filled)))
     if like is None:
         raise InputError(f"{_and_others(names)}: {no_rows}")
     return store_rows(node, name, join_rows(filled, like))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.dds._dtypes import NUMERIC_KINDS
+from strads.dds._layout import concatenated
 from strads.dds._storage import Storage
 from strads.dds.ragged import RaggedArray, offsets_of
 from strads.errors import InputError
@@ -230,3 +231,23 @@ def _numbers(values: list[Any], places: Sequence[Any], source: Source) -> NDArra
             f"{source.remedy}"
         )
     return array
+
+
+def filled_of(results: Sequence[Any]) -> list[Any]:
+    """Return the results that have rows."""
+    return [result for result in results if result is not None and (isinstance(result, Columns) or len(result))]
+
+
+def like_of(results: Sequence[Any]) -> Any:
+    """Return an empty table of the kind and dtypes common to all results that are not None; None without any."""
+    there = [result for result in results if result is not None]
+    if not there:
+        return None
+    return Columns.like(there) if isinstance(there[0], Columns) else there[0][:0]
+
+
+def join_rows(filled: Sequence[Any], like: Any) -> Storage:
+    """Concatenate all rows, with the kind and dtypes of `like`."""
+    if not isinstance(like, Columns):
+        return np.concatenate(filled) if len(filled) > 1 else filled[0] if filled else like
+    return concatenated([columns.storage(like.dtypes) for columns in filled] or [like.storage()])

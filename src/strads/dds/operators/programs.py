@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from strads.cluster import Node
 from strads.dds._layout import Bounds, Layout, take
-from strads.dds._merging import common, like_of
 from strads.dds._node_tables import store_rows
-from strads.dds._results import Columns
+from strads.dds._results import Columns, like_of
 from strads.dds._storage import Storage, as_storage
 from strads.dds.operators.failures import place_of
 from strads.dds.operators.functions import Function
@@ -87,7 +86,7 @@ def _of_columns(job: RowJob, result: Columns | None, everyone: Callable[[Any], l
             f"{place_of(job.function)}\n  {job.operator}: the function returned a {_kind(result)} for row {job.first}, "
             f"but a {_kind(first)} for row {row}"
         )
-    like = common([like for like, _ in likes if like.shape == first.shape])
+    like = like_of([like for like, _ in likes if like.shape == first.shape])
     rows = like.storage() if result is None else result.storage(like.dtypes)
     if not isinstance(rows, RaggedArray) or job.layout.is_ragged:
         return rows

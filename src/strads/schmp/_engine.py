@@ -3,7 +3,7 @@
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Self
 
 from strads import cluster
@@ -22,6 +22,7 @@ from strads.checkpoints import (
 from strads.cluster.cores import check_count, check_threads
 from strads.cluster.critical_sections import interrupts_deferred
 from strads.cluster.messages import encode
+from strads.engine.statistics import NodeStatistics
 from strads.errors import ArgumentError, CheckpointError, StradsError
 from strads.schedule.nodes.workers import place_workers
 from strads.schmp import _node_part as on_node
@@ -63,11 +64,17 @@ class Engine:
                 self._failure = what, error
                 raise
 
-    def _perform(self, name: str, arguments: tuple[Any, ...], run: Callable[[], Any], pack: Any, unpack: Any) -> Any:
-        """Run a step that changes the model, or skip it if a checkpoint has its result."""
+    def _perform(self, name: str, arguments: tuple[Any, ...], run: Callable[[], Any], statistics: Any) -> Any:
+        """Run a step that changes the model, or skip it if a checkpoint has its result, an object of `statistics`."""
+
+        def unpack(tree: dict[str, Any]) -> Any:
+            return statistics(**(tree | {"nodes": tuple(NodeStatistics(**node) for node in tree["nodes"])}))
+
         kind = self._kind
         title = f"{kind.__name__}.{name}"
-        return perform(Operator(title, run, lambda: (arguments, self._workers, kind), [self], pack=pack, unpack=unpack))
+        return perform(
+            Operator(title, run, lambda: (arguments, self._workers, kind), [self], pack=asdict, unpack=unpack)
+        )
 
     def fixed_content(self) -> str:
         """Return a checksum of what program, workers and shards are at the first step."""
@@ -149,11 +156,11 @@ class Engine:
     @property
     def program(self) -> Any:
         """The program with its attributes as `aggregate` has left them; read-only."""
-        return self.each_node(on_node.itself)[0]
+        return self.each_node(lambda program: program)[0]
 
     def data(self) -> list[Any]:
         """Return the local data of all workers, gathered from their nodes."""
-        return self.each_worker(on_node.content)
+        return self.each_worker(lambda _, data: data)
 
     def each_worker(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return `function(program, data, *arguments)` for each worker, computed in parallel on the workers' nodes."""

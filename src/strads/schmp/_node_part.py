@@ -123,13 +123,3 @@ def load_part(node: Node, name: str, target: Load | LoadTicket, trees: dict[str,
     load = loading(target)
     for key, value in part.contents().items():
         part.replace(key, load.apart(trees[key], value))
-
-
-def itself(program: Any) -> Any:
-    """Return the program."""
-    return program
-
-
-def content(program: Any, value: Any) -> Any:
-    """Return a worker's data, or a shard."""
-    return value

@@ -1,8 +1,7 @@
 """The Dynamic Engine: runs a program that is scheduled at run time, with subplans in flight (thesis §5.2)."""
 
 import time
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from strads.checkpoints import Tree
 from strads.cluster.cores import check_count
@@ -34,10 +33,6 @@ class DynamicRun:
     updates: int
     seconds: float
     nodes: tuple[NodeStatistics, ...]
-
-
-def _run_of(tree: dict[str, Any]) -> DynamicRun:
-    return DynamicRun(**(tree | {"nodes": tuple(NodeStatistics(**node) for node in tree["nodes"])}))
 
 
 class DynamicEngine(Engine):
@@ -177,6 +172,6 @@ class DynamicEngine(Engine):
 
         scheduling = self._scheduling
         chosen = int(rounds), scheduling.pipeline_depth, scheduling.subplans, scheduling.reorder
-        found = self._perform("run", chosen, run, asdict, _run_of)
+        found = self._perform("run", chosen, run, DynamicRun)
         self._rounds += found.rounds
         return found

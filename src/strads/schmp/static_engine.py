@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from strads.checkpoints import Load, Save, Tree
@@ -11,7 +11,6 @@ from strads.errors import ArgumentError
 from strads.schedule.nodes.workers import data_for_node, place_workers
 from strads.schmp import _static_node_programs as on_node
 from strads.schmp._engine import Engine, WorkersData
-from strads.schmp._node_part import content
 from strads.schmp.program import Program
 
 
@@ -32,10 +31,6 @@ class Iteration:
     number: int
     seconds: float
     nodes: tuple[NodeStatistics, ...]
-
-
-def _iteration_of(tree: dict[str, Any]) -> Iteration:
-    return Iteration(**(tree | {"nodes": tuple(NodeStatistics(**node) for node in tree["nodes"])}))
 
 
 class StaticEngine(Engine):
@@ -139,7 +134,7 @@ class StaticEngine(Engine):
                 self.iterations, self.version = number + 1, self.version + 1
             return Iteration(number, time.perf_counter() - start, tuple(nodes))
 
-        iteration: Iteration = self._perform("iterate", (number,), run, asdict, _iteration_of)
+        iteration: Iteration = self._perform("iterate", (number,), run, Iteration)
         self.iterations = number + 1  # also if it was skipped
         return iteration
 
@@ -154,7 +149,7 @@ class StaticEngine(Engine):
 
     def shards(self, parameter_set: int = 0) -> list[Any]:
         """Return the contents of all shards of a parameter set, gathered from their nodes."""
-        return self.each_shard(content, parameter_set=parameter_set)
+        return self.each_shard(lambda _, shard: shard, parameter_set=parameter_set)
 
     def each_shard(self, function: Callable[..., Any], *arguments: Any, parameter_set: int = 0) -> list[Any]:
         """Return `function(program, shard, *arguments)` for each shard, computed in parallel on the shards' nodes."""

@@ -36,21 +36,14 @@ class CompiledFunction:
         self.kernels: dict[Any, Any] = {}
 
 
-class Uncompilable:
-    """A function that runs in Python; `reason` says why it was not compiled."""
-
-    def __init__(self, reason: str):
-        self.reason = reason
-
-
-_compiled: "OrderedDict[Any, CompiledFunction | Uncompilable]" = OrderedDict()
+_compiled: "OrderedDict[Any, CompiledFunction | str]" = OrderedDict()
 _compiling = threading.Lock()
 
 
 def compile_for_rows(
     function: Function, layout: Layout, args: tuple[Any, ...], *, rows: int = 1, writes: bool = False
-) -> CompiledFunction | Uncompilable:
-    """Compile a function for the rows of a table.
+) -> CompiledFunction | str:
+    """Compile a function for the rows of a table; returns the reason if it has to run in Python.
 
     Parameters
     ----------
@@ -66,14 +59,14 @@ def compile_for_rows(
         Whether it may write to the row.
     """
     if not isinstance(getattr(function, "py_func", function), types.FunctionType):
-        return Uncompilable(f"{type(function).__name__} is not a plain function")
+        return f"{type(function).__name__} is not a plain function"
     plain = plain_function(function)
     if layout.dtype.names is not None and not writes and _stores_items(plain.__code__):
-        return Uncompilable("it may write to a record, which only Python can refuse")
+        return "it may write to a record, which only Python can refuse"
     try:
         types_of_args = tuple(typeof(arg) for arg in args)
     except (ValueError, NumbaError) as error:
-        return Uncompilable(_first_line(error))
+        return _first_line(error)
     signature = (_row_type(layout, writes),) * rows + types_of_args
     key = (fingerprint(plain), signature)
     with _compiling:
@@ -85,13 +78,13 @@ def compile_for_rows(
         return _compiled[key]
 
 
-def _compile(function: types.FunctionType, signature: tuple[Any, ...]) -> CompiledFunction | Uncompilable:
+def _compile(function: types.FunctionType, signature: tuple[Any, ...]) -> CompiledFunction | str:
     # Division by zero follows NumPy, as in Python, where rows are NumPy numbers.
     dispatcher = dispatcher_of(function, boundscheck=True, nogil=True, error_model="numpy")
     try:
         dispatcher.compile(signature)
     except Exception as error:  # Numba also raises exceptions of other types
-        return Uncompilable(_first_line(error))
+        return _first_line(error)
     return CompiledFunction(dispatcher, dispatcher.overloads[signature].signature.return_type)
 
 

@@ -9,7 +9,7 @@ from strads.dds._layout import Layout
 from strads.dds._selection import readable
 from strads.dds._storage import Storage
 from strads.dds.operators.failures import failure
-from strads.dds.operators.functions import CompiledFunction, Function, Uncompilable, compile_for_rows
+from strads.dds.operators.functions import CompiledFunction, Function, compile_for_rows
 
 _CHUNKS_A_THREAD = 8  # so that threads end at about the same time
 _MIN_ROWS = 256  # per chunk
@@ -43,7 +43,7 @@ class RowJob:
     layout: Layout
     team: ThreadTeam
 
-    def compiled(self, *, writes: bool = False, rows: int = 1) -> CompiledFunction | Uncompilable:
+    def compiled(self, *, writes: bool = False, rows: int = 1) -> CompiledFunction | str:
         """Return the function, compiled for these rows."""
         return compile_for_rows(self.function, self.layout, self.args, rows=rows, writes=writes)
 

@@ -11,7 +11,7 @@ from strads.dds._results import Collector, Columns, Source
 from strads.dds._selection import readable
 from strads.dds._storage import Storage
 from strads.dds.operators.failures import place_of
-from strads.dds.operators.functions import CompiledFunction, Uncompilable
+from strads.dds.operators.functions import CompiledFunction
 from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.kernels import map_kernel, number_dtypes, sequence_kernel, table_of
 from strads.dds.ragged import RaggedArray
@@ -27,8 +27,8 @@ def map_rows(job: RowJob) -> tuple[Storage | Columns | None, str | None]:
             return _map_numbers(job, compiled, [as_dtype(compiled.result)]), None
         if (dtypes := number_dtypes(compiled.result)) is not None:
             return _map_numbers(job, compiled, dtypes), None
-        compiled = Uncompilable(f"it returns {compiled.result}")
-    return _map_in_python(job), compiled.reason
+        compiled = f"it returns {compiled.result}"
+    return _map_in_python(job), compiled
 
 
 def _map_numbers(job: RowJob, compiled: CompiledFunction, dtypes: list[np.dtype[Any]]) -> NDArray[Any]:
@@ -90,7 +90,7 @@ def choose_rows(job: RowJob) -> tuple[NDArray[np.bool_], str | None]:
             kernel = job.kernel(compiled, "map", lambda: map_kernel(function, result, job.layout.is_ragged))
             _run_kernel(job, kernel, (chosen,))
             return chosen, None
-        compiled = Uncompilable(f"it returns {compiled.result}")
+        compiled = f"it returns {compiled.result}"
     for number, row in enumerate(readable(job.rows)):
         chosen[number] = bool(job.call(row, number))
-    return chosen, compiled.reason
+    return chosen, compiled

@@ -10,7 +10,7 @@ from numba.np.numpy_support import as_dtype
 from strads.dds._selection import readable
 from strads.dds._storage import Storage
 from strads.dds.operators.failures import failure
-from strads.dds.operators.functions import CompiledFunction, Function, Uncompilable
+from strads.dds.operators.functions import CompiledFunction, Function
 from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.kernels import reduce_kernel, table_of
 from strads.dds.ragged import RaggedArray
@@ -30,8 +30,8 @@ def reduce_rows(job: RowJob) -> tuple[Any, str | None]:
             kernel.compile((typeof(table_of(job.rows)), types.int64, types.int64))
             return _reduce_compiled(job, kernel), None
         except (NumbaError, NotImplementedError) as error:
-            compiled = Uncompilable(str(error).splitlines()[0])
-    reason = compiled.reason if isinstance(compiled, Uncompilable) else "rows are records or ragged"
+            compiled = str(error).splitlines()[0]
+    reason = compiled if isinstance(compiled, str) else "rows are records or ragged"
     return _reduce_in_python(job), reason
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from strads.dds._storage import Storage
 from strads.dds.operators.failures import failure, place_of
-from strads.dds.operators.functions import CompiledFunction, Uncompilable
+from strads.dds.operators.functions import CompiledFunction
 from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.kernels import number_dtypes, table_of, transform_kernel
 from strads.dds.ragged import RaggedArray
@@ -26,9 +26,9 @@ def transform_rows(job: RowJob) -> str | None:
         if columns is not None:
             _transform_compiled(job, compiled, columns)
             return None
-        compiled = Uncompilable(f"it returns {compiled.result}")
+        compiled = f"it returns {compiled.result}"
     _transform_in_python(job)
-    return compiled.reason
+    return compiled
 
 
 def _target_columns(job: RowJob, result: Any) -> tuple[NDArray[Any], ...] | None:

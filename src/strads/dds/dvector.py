@@ -26,7 +26,7 @@ from strads.dds._selection import (
 )
 from strads.dds._storage import Storage, as_storage
 from strads.dds.creation import Seed, Shape, check_shape, normal_array, uniform_array
-from strads.dds.operators import Operators
+from strads.dds.operators.methods import Operators
 from strads.dds.ragged import RaggedArray, read_only
 from strads.errors import ArgumentError, InputError, StradsError
 

@@ -1,5 +1,1 @@
 """Operators on the rows of tables (thesis §7.1.3): map, filter, transform, reduce, join, group_by_key."""
-
-from strads.dds.operators.methods import Operators
-
-__all__ = ["Operators"]

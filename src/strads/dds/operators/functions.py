@@ -1,8 +1,9 @@
-"""Users' functions of a row, compiled if Numba can."""
+"""Users' functions of a row, compiled if Numba can; and their errors, with the row and the line of the user's code."""
 
 import threading
 import types
 from collections import OrderedDict
+from functools import partial
 from typing import Any
 
 from numba import typeof
@@ -12,7 +13,9 @@ from numba.core.errors import NumbaError
 from numba.np.numpy_support import from_dtype
 
 from strads.dds._layout import Layout
+from strads.errors import BodyError
 from strads.user_code.functions import Function, dispatcher_of, fingerprint, plain_function
+from strads.user_code.source_location import describe, innermost_user_line
 
 _REMEMBERED = 256  # compiled functions that are kept
 
@@ -104,3 +107,17 @@ def _stores_items(code: types.CodeType) -> bool:
     import dis
 
     return any(step.opname in ("STORE_ATTR", "STORE_SUBSCR") for step in dis.get_instructions(code))
+
+
+def failure(operator: str, function: Function, row: int | None, error: BaseException, remark: str = "") -> BodyError:
+    """Return the error for a row for which a user's function has raised."""
+    where = innermost_user_line(error.__traceback__) or place_of(function)
+    which = "" if row is None else f" on row {row}"
+    return BodyError(f"{where}\n  {operator}: the function raised {type(error).__name__}{which}: {error}{remark}")
+
+
+def place_of(function: Function) -> str:
+    """Return file and line of a function, or its name."""
+    inner = function.func if isinstance(function, partial) else function
+    code = getattr(getattr(inner, "py_func", inner), "__code__", None)
+    return repr(function) if code is None else describe(code.co_filename, code.co_firstlineno)

@@ -8,8 +8,7 @@ from strads.cluster import ThreadTeam
 from strads.dds._layout import Layout
 from strads.dds._selection import readable
 from strads.dds._storage import Storage
-from strads.dds.operators.failures import failure
-from strads.dds.operators.functions import CompiledFunction, Function, compile_for_rows
+from strads.dds.operators.functions import CompiledFunction, Function, compile_for_rows, failure
 
 _CHUNKS_A_THREAD = 8  # so that threads end at about the same time
 _MIN_ROWS = 256  # per chunk

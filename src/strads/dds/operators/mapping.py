@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from strads.dds._results import Collector, Columns, Source
 from strads.dds._selection import readable
 from strads.dds._storage import Storage
-from strads.dds.operators.failures import place_of
-from strads.dds.operators.functions import CompiledFunction
+from strads.dds.operators.functions import CompiledFunction, place_of
 from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.kernels import map_kernel, number_dtypes, sequence_kernel, table_of
 from strads.dds.ragged import RaggedArray

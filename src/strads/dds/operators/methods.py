@@ -12,8 +12,7 @@ from strads.cluster import Runtime, current
 from strads.dds._dtypes import resolve_dtype
 from strads.dds._layout import take
 from strads.dds._placement import Content
-from strads.dds.operators.failures import place_of
-from strads.dds.operators.functions import Function
+from strads.dds.operators.functions import Function, place_of
 from strads.dds.operators.grouping import group_program, grouped_columns, join_at_driver, join_program, joined_fields
 from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.mapping import choose_rows, map_rows

@@ -11,8 +11,7 @@ from strads.dds._layout import Bounds, Layout, take
 from strads.dds._node_tables import store_rows
 from strads.dds._results import Columns, like_of
 from strads.dds._storage import Storage, as_storage
-from strads.dds.operators.failures import place_of
-from strads.dds.operators.functions import Function
+from strads.dds.operators.functions import Function, place_of
 from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.mapping import choose_rows, map_rows
 from strads.dds.operators.reducing import reduce_rows

@@ -9,8 +9,7 @@ from numba.np.numpy_support import as_dtype
 
 from strads.dds._selection import readable
 from strads.dds._storage import Storage
-from strads.dds.operators.failures import failure
-from strads.dds.operators.functions import CompiledFunction, Function
+from strads.dds.operators.functions import CompiledFunction, Function, failure
 from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.kernels import reduce_kernel, table_of
 from strads.dds.ragged import RaggedArray

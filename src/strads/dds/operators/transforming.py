@@ -8,8 +8,7 @@ from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
 from strads.dds._storage import Storage
-from strads.dds.operators.failures import failure, place_of
-from strads.dds.operators.functions import CompiledFunction
+from strads.dds.operators.functions import CompiledFunction, failure, place_of
 from strads.dds.operators.jobs import RowJob
 from strads.dds.operators.kernels import number_dtypes, table_of, transform_kernel
 from strads.dds.ragged import RaggedArray

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from strads import cluster
 from strads.checkpoints import Load, Operator, Save, current_session, perform
 from strads.cluster import Node
+from strads.cluster.comm import Traffic
 from strads.cluster.cores import check_count
 from strads.cluster.driver import check_driver
 from strads.engine.ps.client import Client
@@ -150,38 +151,26 @@ def _run(
 ) -> RunStatistics:
     """Run the workers."""
     runtime = cluster.current()
-    setup = _Setup(
-        tuple(place_workers(count, runtime.cluster.size)),
-        [(table._name, table._format, table.consistency) for table in tables],
-    )
+    node_of = tuple(place_workers(count, runtime.cluster.size))
+    known = [(table._name, table._format, table.consistency) for table in tables]
     passed = [_Place(tables.index(value)) if isinstance(value, Table) else value for value in arguments]
-    each = [
-        (data if callable(data) else data_for_node(data, setup.node_of, rank),) for rank in range(runtime.cluster.size)
-    ]
+    each = [(data if callable(data) else data_for_node(data, node_of, rank),) for rank in range(runtime.cluster.size)]
     start = time.perf_counter()
-    outcomes = runtime.run(_run_workers, setup, program, passed, each=each)
+    outcomes = runtime.run(_run_workers, node_of, known, program, passed, each=each)
     seconds = time.perf_counter() - start
     for number, table in enumerate(tables):
-        table.staleness = StalenessProfile.of(sum(outcome.histograms[number] for outcome in outcomes))
+        table.staleness = StalenessProfile.of(sum(histograms[number] for _, histograms, _ in outcomes))
         table.version += 1
-    ended = {worker: end for outcome in outcomes for worker, end in outcome.ends.items()}
+    ended = {worker: end for of_node, _, _ in outcomes for worker, end in of_node.items()}
     ends = [ended[worker] for worker in range(count)]
     return RunStatistics(
         [end.value for end in ends],
         seconds,
         [end.computing for end in ends],
         [end.communicating for end in ends],
-        [outcome.bytes_sent for outcome in outcomes],
-        [outcome.messages_sent for outcome in outcomes],
+        [traffic.bytes_sent for *_, traffic in outcomes],
+        [traffic.messages_sent for *_, traffic in outcomes],
     )
-
-
-@dataclass(frozen=True)
-class _Setup:
-    """Node of each worker, and name, format and consistency model of each table."""
-
-    node_of: tuple[int, ...]
-    tables: list[tuple[str, TableFormat, Consistency]]
 
 
 @dataclass(frozen=True)
@@ -200,35 +189,29 @@ class _End:
     communicating: float
 
 
-@dataclass(frozen=True)
-class _NodeOutcome:
-    """What a node reports to the driver."""
-
-    ends: dict[int, _End]
-    histograms: list[NDArray[np.int64]]
-    bytes_sent: int
-    messages_sent: int
-
-
 def _run_workers(
-    node: Node, setup: _Setup, program: Callable[..., Any], arguments: Sequence[Any], data: Any
-) -> _NodeOutcome:
-    """Run the workers of this node."""
-    own = [worker for worker, place in enumerate(setup.node_of) if place == node.rank]
+    node: Node,
+    node_of: tuple[int, ...],
+    known: list[tuple[str, TableFormat, Consistency]],
+    program: Callable[..., Any],
+    arguments: Sequence[Any],
+    data: Any,
+) -> tuple[dict[int, _End], list[NDArray[np.int64]], Traffic]:
+    """Run the workers of this node; returns how each ended, the staleness in each table, and what was sent."""
+    own = [worker for worker, place in enumerate(node_of) if place == node.rank]
     sent = node.comm.traffic.copy()
     endpoints = []
-    for number, (name, format, rules) in enumerate(setup.tables):
-        client = Client(number, format, node.size, own, len(setup.node_of), rules)
-        server = Server(number, node.store[name], node.size, setup.node_of, rules)
+    for number, (name, format, rules) in enumerate(known):
+        client = Client(number, format, node.size, own, len(node_of), rules)
+        server = Server(number, node.store[name], node.size, node_of, rules)
         endpoints.append(Endpoint(node, client, server))
 
     def work(number: int) -> _End:
         tables = [
-            WorkerTable(endpoint, format, number)
-            for endpoint, (_, format, _) in zip(endpoints, setup.tables, strict=True)
+            WorkerTable(endpoint, format, number) for endpoint, (_, format, _) in zip(endpoints, known, strict=True)
         ]
         content = data(number) if callable(data) else data.get(number)
-        worker = Worker(number, len(setup.node_of), content, tables)
+        worker = Worker(number, len(node_of), content, tables)
         passed = [tables[value.number] if isinstance(value, _Place) else value for value in arguments]
         start = time.perf_counter()
         value = program(worker, *passed)
@@ -236,6 +219,4 @@ def _run_workers(
         return _End(value, seconds - communicating, communicating)
 
     ends = WorkerThreads(node, endpoints, own, work).run()
-    traffic = node.comm.traffic.since(sent)
-    histograms = [endpoint.histogram for endpoint in endpoints]
-    return _NodeOutcome(ends, histograms, traffic.bytes_sent, traffic.messages_sent)
+    return ends, [endpoint.histogram for endpoint in endpoints], node.comm.traffic.since(sent)

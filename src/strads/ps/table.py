@@ -10,12 +10,13 @@ from scipy import sparse as scipy_sparse
 
 from strads import cluster
 from strads.checkpoints import Load, Save, Tree, digest, observe
+from strads.cluster import Node
 from strads.cluster.cores import check_count
 from strads.cluster.driver import check_driver
 from strads.engine.ps.profile import StalenessProfile
-from strads.engine.ps.table_format import TableFormat
+from strads.engine.ps.messages import Values
+from strads.engine.ps.table_format import RowStore, TableFormat
 from strads.errors import ArgumentError, CheckpointError, InputError
-from strads.ps import _node_tables as on_node
 from strads.ps._values import as_matrix, checked_rows, checked_values
 from strads.ps.worker_table import WorkerTable
 from strads.schedule.consistency import BSP, Consistency, Push
@@ -90,7 +91,7 @@ class Table:
         """Make the rows on the nodes."""
         self._cluster = cluster.current().cluster
         self._name = self._cluster.new_name()
-        self._cluster.run(on_node.make, self._name, self._format)
+        self._cluster.run(_make_shard, self._name, self._format)
         self._finalizer = weakref.finalize(self, self._cluster.discard, self._name)
 
     @classmethod
@@ -145,7 +146,7 @@ class Table:
         observe(self)
         wanted = checked_rows(rows, len(self))
         places = self._by_node(wanted)
-        found = self._cluster.run(on_node.read, self._name, each=[(wanted[own],) for own in places])
+        found = self._cluster.run(_read_shard, self._name, each=[(wanted[own],) for own in places])
         out = self._format.make_result(len(wanted))
         for positions, values in zip(places, found, strict=True):
             out[positions] = values
@@ -158,7 +159,7 @@ class Table:
         chosen = checked_rows(rows, len(self))
         content = checked_values(values, len(chosen), self._format)
         each = [(chosen[own], content[own]) for own in self._by_node(chosen)]
-        self._cluster.run(on_node.write, self._name, each=each)
+        self._cluster.run(_write_shard, self._name, each=each)
         self.version += 1
 
     def fixed_content(self) -> str:
@@ -197,3 +198,20 @@ class Table:
     def __repr__(self) -> str:
         kind = "sparse " if self._format.sparse else ""
         return f"<ps.Table of {kind}{self._format.rows} × {self._format.columns} {self.dtype}, {self._consistency}>"
+
+
+def _make_shard(node: Node, name: str, format: TableFormat) -> None:
+    """Make a node's shard of zeros; row r is at place r // nodes of node r mod nodes."""
+    node.store[name] = format.make_rows(len(range(node.rank, format.rows, node.size)))
+
+
+def _read_shard(node: Node, name: str, rows: NDArray[np.int64]) -> Values:
+    """Return rows of a node."""
+    store: RowStore = node.store[name]
+    return store.read(rows // node.size)
+
+
+def _write_shard(node: Node, name: str, rows: NDArray[np.int64], values: Values) -> None:
+    """Replace rows of a node."""
+    store: RowStore = node.store[name]
+    store.write(rows // node.size, values)

@@ -36,16 +36,12 @@ class _NoFolder(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
         return ""
 
 
-def _is_ours(cache: Any) -> bool:
-    return _OURS in Path(cache._py_func.__code__.co_filename).parents
-
-
 def _forgiving(method: Any) -> Any:
     """Return a method of `numba.core.caching.Cache` that returns None where it raises, for functions of strads."""
 
     @wraps(method)
     def run(cache: Any, *arguments: Any) -> Any:
-        if not _is_ours(cache):
+        if _OURS not in Path(cache._py_func.__code__.co_filename).parents:
             return method(cache, *arguments)
         with suppress(Exception):  # reading and unpickling a damaged file may raise anything
             return method(cache, *arguments)
@@ -54,12 +50,6 @@ def _forgiving(method: Any) -> Any:
     return run
 
 
-def never_fail() -> None:
-    """Make caches of compiled functions of strads optional; before the first of them is imported."""
-    if _NoFolder not in caching.CacheImpl._locator_classes:
-        caching.CacheImpl._locator_classes.append(_NoFolder)
-        for name in ("load_overload", "save_overload"):
-            setattr(caching.Cache, name, _forgiving(getattr(caching.Cache, name)))
-
-
-never_fail()
+caching.CacheImpl._locator_classes.append(_NoFolder)
+for _name in ("load_overload", "save_overload"):
+    setattr(caching.Cache, _name, _forgiving(getattr(caching.Cache, _name)))

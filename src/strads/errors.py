@@ -16,7 +16,7 @@ class InputError(StradsError, ValueError):
 
 
 class UnknownKeyError(InputError, KeyError):
-    """A word, a user or an item that a model does not have."""
+    """A key that a map does not have, or a word, a user or an item that a model does not have."""
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -13,7 +13,7 @@ from strads.dds import _hashing, dmap, dmultimap, dvector
 from strads.dds._hash_index import HashIndex, find_number, find_text, group_keys
 from strads.dds._hashing import hash_bytes, hash_keys, node_of
 from strads.dds._keys import decode_keys, encode_keys
-from strads.errors import ArgumentError, InputError, StradsError
+from strads.errors import ArgumentError, InputError
 from strads.rng.splitmix import mix
 
 INTS = st.integers(-(2**63), 2**63 - 1)
@@ -210,7 +210,7 @@ class TestMap:
         for read in (lambda: m["b"], lambda: m[["a", "b"]], lambda: m.__delitem__("b"), lambda: m.pop("b")):
             with pytest.raises(KeyError, match=r"no key 'b': its 1 keys are texts, for instance 'a'") as caught:
                 read()
-            assert isinstance(caught.value, StradsError)
+            assert isinstance(caught.value, strads.UnknownKeyError)
         with pytest.raises(KeyError, match="no key 3"):
             m[3]
         assert 3 not in m

@@ -19,17 +19,10 @@ from strads.dds._spread import SpreadIndex
 from strads.dds._storage import Storage, as_storage
 from strads.dds.dvector import dvector
 from strads.dds.ragged import RaggedArray
-from strads.errors import ArgumentError, InputError, StradsError
+from strads.errors import ArgumentError, InputError, StradsError, UnknownKeyError
 
 NO_TEXTS = RaggedArray(np.empty(0, np.uint8), np.zeros(1, np.int64))
 NO_NUMBERS = np.empty(0, np.int64)
-
-
-class MissingKeyError(StradsError, KeyError):
-    """A key that a map does not have."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class KeyedTable(ABC):
@@ -121,8 +114,8 @@ class KeyedTable(ABC):
 
         Raises
         ------
-        KeyError
-            (also a `StradsError`) if `must_exist` and a key is missing.
+        UnknownKeyError
+            (also a `KeyError`) if `must_exist` and a key is missing.
         """
         encoded = encode_keys(keys)
         rows = self.index.rows_of(encoded)
@@ -170,11 +163,11 @@ class KeyedTable(ABC):
         self._index = HashIndex.of_ordered(groups.keys, groups.hashes)
         self._table = table
 
-    def _missing(self, key: Any) -> MissingKeyError:
+    def _missing(self, key: Any) -> UnknownKeyError:
         hint = "it is empty"
         if len(self):
             hint = f"its {len(self):,} keys are {self._kind}, for instance {decode_key(self._index.keys, 0)!r}"
-        return MissingKeyError(f"this {self._noun} has no key {key!r:.60}: {hint}")
+        return UnknownKeyError(f"this {self._noun} has no key {key!r:.60}: {hint}")
 
     @property
     def _kind(self) -> str:

@@ -95,8 +95,8 @@ class dmap(KeyedTable):
 
         Raises
         ------
-        KeyError
-            (also a `StradsError`) if a key is missing.
+        UnknownKeyError
+            (also a `KeyError`) if a key is missing.
         """
         if is_single_key(key):
             value = self.get(key, _NOTHING)

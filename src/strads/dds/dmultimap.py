@@ -122,8 +122,8 @@ class dmultimap(KeyedTable):
 
         Raises
         ------
-        KeyError
-            (also a `StradsError`) if the key is missing.
+        UnknownKeyError
+            (also a `KeyError`) if the key is missing.
         """
         row = self._row_of(check_key(key))
         if row == NOT_FOUND:

@@ -22,7 +22,7 @@ class Arrival:
     def __init__(self, run: int, source: int, tag: int, memory: Bytes, on_arrival: Callable[[], None] | None = None):
         self.run = run  # number of the program run that the put belongs to
         self.source = source  # rank of the sender
-        self.tag = tag  # chosen by the program, tells a sender's puts from each other
+        self.tag = tag  # chosen by the program, distinguishes a sender's puts
         self.memory = memory  # as many bytes as the put has
         self.done = False  # whether they have been written
         self.on_arrival = on_arrival  # called by the receiving thread just before `done` is set

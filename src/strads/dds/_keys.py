@@ -78,8 +78,8 @@ def decode_keys(keys: Keys) -> NDArray[Any]:
     """Return the keys in the user's form: int64, or an object array of str."""
     if not isinstance(keys, RaggedArray):
         return keys.copy()
-    buffers = [None, pa.py_buffer(keys.offsets), pa.py_buffer(keys.values)]
-    return pa.LargeStringArray.from_buffers(len(keys), *buffers[1:]).to_numpy(zero_copy_only=False)
+    offsets, values = pa.py_buffer(keys.offsets), pa.py_buffer(keys.values)
+    return pa.LargeStringArray.from_buffers(len(keys), offsets, values).to_numpy(zero_copy_only=False)
 
 
 def decode_key(keys: Keys, row: int) -> Key:

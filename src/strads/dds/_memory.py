@@ -24,7 +24,7 @@ class _Memory(mmap.mmap):
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], *, reserve: bool = True) -> NDArray[Any]:
-    """Return an array of zeros, which takes memory only where it is written.
+    """Return an array of zeros, whose pages take memory only once they are written to.
 
     From 2 MiB on it lies on huge pages if the system has them: rows that a loop reads at random are then found up to
     a sixth faster than on pages of 4 KiB wherever the heap had room. Arrays start at different cache lines of a page,

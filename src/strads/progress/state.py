@@ -27,7 +27,7 @@ class Shown:
     beginning : str
         Text until the first epoch is done, while nothing is being compiled.
     has_plan : bool
-        Whether most trainings need all of their epochs, so that it makes sense to show how many are left.
+        Whether most trainings need all of their epochs, so that the number left is worth showing.
     """
 
     measures: Mapping[str, str] = field(default_factory=dict)

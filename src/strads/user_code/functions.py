@@ -91,7 +91,7 @@ def _value_key(value: Any, names: frozenset[str], active: frozenset[Any]) -> Any
         return value.__name__, tuple((name, _value_key(vars(value)[name], names, active)) for name in members)
     if isinstance(value, types.ModuleType):
         return "module", value.__name__
-    if type(value) in (bool, int, float, complex, str, type(None)):  # exactly: others show what they like
+    if type(value) in (bool, int, float, complex, str, type(None)):  # no subclass, whose repr may show anything
         return type(value), repr(value)
     return ById(value)
 

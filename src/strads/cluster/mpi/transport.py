@@ -67,7 +67,7 @@ class Transport:
         self._mpi = mpi
         self._inbox = inbox
         world = mpi.COMM_WORLD
-        self.rank, self.size = world.Get_rank(), world.Get_size()
+        self.size = world.Get_size()
         self.guard = Guard()
         self.heard = [time.monotonic()] * self.size  # when each process last sent a message
         self.on_command: Callable[[int, int, int, Message], None] = lambda source, run, tag, message: None

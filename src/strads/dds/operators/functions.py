@@ -1,5 +1,6 @@
 """Users' functions of a row, compiled if Numba can; and their errors, with the row and the line of the user's code."""
 
+import dis
 import threading
 import types
 from collections import OrderedDict
@@ -104,8 +105,6 @@ def _first_line(error: Exception) -> str:
 
 
 def _stores_items(code: types.CodeType) -> bool:
-    import dis
-
     return any(step.opname in ("STORE_ATTR", "STORE_SUBSCR") for step in dis.get_instructions(code))
 
 

@@ -13,8 +13,8 @@ from strads.checkpoints import Load, Save, Tree, digest, observe
 from strads.cluster import Node
 from strads.cluster.cores import check_count
 from strads.cluster.driver import check_driver
-from strads.engine.ps.profile import StalenessProfile
 from strads.engine.ps.messages import Values
+from strads.engine.ps.profile import StalenessProfile
 from strads.engine.ps.table_format import RowStore, TableFormat
 from strads.errors import ArgumentError, CheckpointError, InputError
 from strads.ps._values import as_matrix, checked_rows, checked_values

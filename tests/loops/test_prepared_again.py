@@ -1,9 +1,13 @@
-"""What `explain` says of calls for which an earlier call's plan cannot be used: why not, and where data choose rows."""
+"""Calls for which an earlier call's plan cannot be used: what `explain` says of them, and what becomes of that plan."""
 
 import numpy as np
 import pytest
 
 import strads
+from strads import cluster
+from strads.loops import kept_loops
+from strads.loops.on_nodes import preparation
+from strads.loops.on_nodes.specs import NodeLoop
 
 TASKS, ROWS = 2000, 500
 
@@ -39,7 +43,7 @@ def test_changed_data_are_named_with_the_line_where_they_choose_rows():
     (line,) = why(spread, source, weight, total)
     assert line.startswith("prepared again: data that choose rows have changed: source (")
     assert line.endswith("total[i] += weight[k])")
-    assert f"{__file__}:14: " in line
+    assert f"{__file__}:18: " in line
 
 
 @pytest.mark.parametrize(
@@ -62,3 +66,49 @@ def test_other_indices():
     assert why(spread, *given, tasks=TASKS - 1) == [
         "prepared again: the indices of the loop are not those of earlier calls"
     ]
+
+
+# -- what becomes of earlier plans -------------------------------------------------------------------------------------
+
+
+def left_behind():
+    """Prepared loops that this process stores as a node, though none of its calls can use them."""
+    stored = cluster.current().here.node(0).store
+    return {n for n, item in stored.items() if isinstance(item, NodeLoop)} - {kept.name for kept in kept_loops._kept}
+
+
+def pick(k, source, weight, out):
+    out[k] = weight[source[k]]
+
+
+def follow(k, source, weight, out):
+    j = source[k]
+    out[j] += weight[0]
+    source[k] = j
+
+
+@pytest.mark.parametrize("body", [pick, follow])
+def test_no_outdated_loop_stays_on_a_node(body):
+    earlier = left_behind()
+    for _ in range(2):
+        source, weight, out = (strads.dvector(np.arange(20_000)), *(strads.dvector.zeros(20_000) for _ in range(2)))
+        for call in range(4):
+            source[0] = call
+            strads.async_for(20_000, body, source, weight, out)
+    assert left_behind() <= earlier
+
+
+def test_no_loop_stays_on_a_node_whose_preparation_is_interrupted(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    def count(k, source, counts):
+        counts[source[k]] += 1
+
+    earlier = left_behind()
+    monkeypatch.setattr(preparation, "copies_are_best", lambda *_: False)
+    monkeypatch.setattr(preparation, "of_few_rows", lambda *_: frozenset())
+    monkeypatch.setattr(preparation, "counters_are_the_bottleneck", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        why(count, strads.dvector(np.zeros(TASKS, "i8")), strads.dvector.zeros(4, "i8"))
+    assert left_behind() <= earlier

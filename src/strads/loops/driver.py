@@ -146,7 +146,7 @@ def _prepared(call: Call, failed: Failure = Failure.NEVER) -> Iterator[tuple[Kep
 def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
     """Prepare a loop, `again` for some reason if not empty; returns it marked as in use."""
     cluster, arguments = call.cluster, call.arguments
-    outdated, is_kept = retire_outdated(call)
+    outdated = retire_outdated(call)
     is_new = call.remembers and outdated is None and not failed
     earlier = new_calls(call) if is_new else NewCalls()
     changes = earlier.are_many
@@ -178,20 +178,27 @@ def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
         changed=changed,
         again=again,
         deal=call.deal,
-        replaces=None if outdated is None or is_kept else outdated.name,
         template=earlier.template if earlier.are_many else None,
     )
-    references = call.references({})
     try:
-        replies = cluster.run(prepare, spec, references)
-    except (BodyIndexError, BodyKeyError) as error:
-        if error.is_certain or call.options.strategy != "auto":
-            raise
-        replies = cluster.run(prepare, replace(spec, alone=TOO_EARLY.reason, leaves_rows=True), references)
-    facts = next(facts for facts in replies if facts is not None)
+        facts = _prepare_on_nodes(call, spec)
+    except BaseException:
+        cluster.discard(spec.name)  # an interrupted preparation may have left a loop there
+        raise
     if is_new:
         earlier.add(call, facts)
     return keep(call, spec.name, facts, failed, changes=changes, stays=stays)
+
+
+def _prepare_on_nodes(call: Call, spec: LoopSpec) -> LoopFacts:
+    references = call.references({})
+    try:
+        replies = call.cluster.run(prepare, spec, references)
+    except (BodyIndexError, BodyKeyError) as error:
+        if error.is_certain or call.options.strategy != "auto":
+            raise
+        replies = call.cluster.run(prepare, replace(spec, alone=TOO_EARLY.reason, leaves_rows=True), references)
+    return next(facts for facts in replies if facts is not None)
 
 
 def _deal_anew(call: Call, kept: KeptLoop) -> None:

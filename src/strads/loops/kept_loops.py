@@ -179,22 +179,18 @@ def drop_closed() -> None:
         drop(dead)
 
 
-def retire_outdated(call: Call) -> tuple[KeptLoop | None, bool]:
-    """Drop loops that a new plan makes obsolete; returns the latest that it replaces, and whether it is still kept.
+def retire_outdated(call: Call) -> KeptLoop | None:
+    """Drop loops that a new plan makes obsolete; returns the latest one of the same tables and indices, dropped or not.
 
-    If it is not, the new loop may reuse its memory. Some are kept that only need other scalars, as these often return:
-    the colour of a sweep, a level, a turn.
+    Some are kept that only need other scalars, as these often return: the colour of a sweep, a level, a turn.
     """
     with _keeping:
         idle = [k for k in _kept if k.key == call.key and k.indices == call.indices and k.users == 0]
         others = [kept for kept in idle if kept.is_of_other_scalars(call)][-_MAX_OF_SCALARS:]
-        obsolete = [kept for kept in idle if kept not in others]
-        for kept in obsolete:
-            if kept is idle[-1]:
-                _kept.remove(kept)
-            else:
+        for kept in idle:
+            if kept not in others:
                 drop(kept)  # free what it holds before the next one is made
-    return (idle[-1], idle[-1] in others) if idle else (None, False)
+    return idle[-1] if idle else None
 
 
 def why_again(call: Call, failed: Failure) -> str:

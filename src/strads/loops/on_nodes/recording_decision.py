@@ -14,7 +14,7 @@ from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsErro
 from strads.loops.on_nodes.binding import COMPILING
 from strads.loops.on_nodes.counting import copyable_counters
 from strads.loops.on_nodes.node_tasks import NodeTasks
-from strads.loops.on_nodes.specs import LoopSpec, NodeLoop
+from strads.loops.on_nodes.specs import LoopSpec
 from strads.loops.program import LoopProgram, Variant
 from strads.partition import even_bounds
 from strads.schedule.choice import middle_of
@@ -388,23 +388,17 @@ def _reads_earlier_results_by_element(tasks: NodeTasks, middle: AccessRecords) -
 
 
 def _room_for_copies(spec: LoopSpec, tasks: NodeTasks) -> dict[int, NDArray[Any]]:
-    """Return memory for the tables that are copied into plan order, reusing that of an outdated loop if it fits.
+    """Return memory for the tables that are copied into plan order.
 
     Until the copy is made, the largest one holds the records: writing to memory that the process has already touched
     takes half as long as writing to fresh memory (decision 19).
     """
-    store = tasks.node.store
-    outdated: NodeLoop | None = store.pop(spec.replaces, None) if spec.replaces is not None else None
     found: dict[int, NDArray[Any]] = {}
     for position in tasks.program.argument_roles.with_role(Role.ALIGNED):
         storage = tasks.bound.tables()[position].storage
         if position in tasks.shards or not isinstance(storage, np.ndarray) or spec.options.interpreted:
             continue
-        shape = (len(spec.indices), *storage.shape[1:])
-        old = None if outdated is None else outdated.aligned.get(position, (None, None))[1]
-        if not isinstance(old, np.ndarray) or (old.shape, old.dtype) != (shape, storage.dtype):
-            old = empty_lines(shape, storage.dtype)
-        found[position] = old
+        found[position] = empty_lines((len(spec.indices), *storage.shape[1:]), storage.dtype)
     return found
 
 

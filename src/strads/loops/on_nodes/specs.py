@@ -79,7 +79,6 @@ class LoopSpec:
     changed: frozenset[int] = frozenset()  # arguments whose contents have, if the tables are the same
     again: str = ""  # why a loop that an earlier call has prepared cannot be used; empty if there is none
     deal: Deal = ()  # how rows are dealt to blocks for `near`
-    replaces: str | None = None  # an outdated loop with the same key, whose memory can be reused
     template: "LoopFacts | None" = None  # those of a loop that this one may be prepared like
     counters: frozenset[int] = frozenset()  # tables that threads only add integers to, each in a copy of its own
 

@@ -1,5 +1,6 @@
-"""Signals that come while code is compiled: an exception raised then would be lost, and the process would crash."""
+"""Signals that come while code is compiled, when an exception would be lost and the process crash; others' handlers."""
 
+import queue
 import signal
 import time
 
@@ -34,3 +35,15 @@ def test_a_command_ends_after_compiling():
     with Interrupts() as signals, pytest.raises(KeyboardInterrupt):
         compile_while_a_signal_comes()
     assert (compiled, signals.received) == ([True], "SIGTERM")
+
+
+def test_a_handler_of_the_program_stays_whatever_it_is(tmp_path):
+    received = queue.SimpleQueue()
+    before = signal.signal(signal.SIGTERM, received.put)  # takes two arguments as a handler must: item and block
+    try:
+        with strads.checkpoint(tmp_path):
+            signal.raise_signal(signal.SIGTERM)
+            assert received.get(timeout=5) == signal.SIGTERM
+        assert signal.getsignal(signal.SIGTERM) == received.put
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -42,7 +42,8 @@ def snapshot_at_sigterm(session: Session) -> Iterator[None]:
 
 def _installer(handler: Any) -> Callable[[int, Any], Any] | None:
     """Return what installs another handler in place of one; None if it is the program's own."""
-    if handler is signal.SIG_DFL or getattr(handler, "__module__", "").startswith("ray."):
+    module = str(getattr(handler, "__module__", ""))  # None for a method of a type written in C
+    if handler is signal.SIG_DFL or module.startswith("ray."):
         return signal.signal
     replace: Callable[[int, Any], Any] | None = getattr(handler, "replace", None)  # of MPI, which defers signals
     return replace

@@ -1,11 +1,14 @@
 """Loops on nodes: the same bits as on one, for every strategy, hint and kind of table; errors and interrupts."""
 
+import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import strads
+from strads.loops.compile_clock import CompileClock
 from strads.loops.driver import run_loop
 from strads.loops.indices import LoopIndices
 from strads.loops.on_nodes.specs import LoopOptions
@@ -419,3 +422,21 @@ def test_fewer_tasks_than_jobs_under_locks(runtime):
     H = strads.dvector.zeros((1, 4), "i8")
     strads.async_for(1, by_chance, strads.random(97), H, strategy="locked")
     assert H[0, 1] == 1
+
+
+def test_nodes_that_compile_at_once_do_so_in_turn_and_all_of_it_counts():
+    clock, steps = CompileClock(), []
+
+    def compile_something() -> None:
+        with clock.running(), clock.running():  # a program compiles its parts
+            steps.append("begin")
+            time.sleep(0.02)
+            steps.append("end")
+
+    threads = [threading.Thread(target=compile_something) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert steps == ["begin", "end"] * 4
+    assert clock.seconds >= 4 * 0.02

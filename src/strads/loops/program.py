@@ -155,22 +155,25 @@ class LoopProgram:
         }[kind]
         if facts is None or (kind is Variant.GUARDS and not self._may_reorder):
             return None
-        if kind not in self._variants:
-            self._variants[kind] = LoopProgram(self.body, bound, fastmath=self._may_reorder, facts=facts, variant=kind)
-        return self._variants[kind]
+        with COMPILE_CLOCK.lock:
+            if kind not in self._variants:
+                options: Any = {"fastmath": self._may_reorder, "facts": facts, "variant": kind}
+                self._variants[kind] = LoopProgram(self.body, bound, **options)
+            return self._variants[kind]
 
     def by_element(self, bound: BoundArguments) -> "LoopProgram | None":
         """Return the program whose reconnaissance distinguishes the elements of rows; None if that is no use."""
-        if self._by_element is None and self.facts.by_element and self._ghosts_suffice(bound):
-            self._by_element = LoopProgram(
-                self.body,
-                bound,
-                fastmath=self._may_reorder,
-                facts=self.facts,
-                variant=self.variant,
-                by_element=True,
-            )
-        return self._by_element
+        with COMPILE_CLOCK.lock:
+            if self._by_element is None and self.facts.by_element and self._ghosts_suffice(bound):
+                self._by_element = LoopProgram(
+                    self.body,
+                    bound,
+                    fastmath=self._may_reorder,
+                    facts=self.facts,
+                    variant=self.variant,
+                    by_element=True,
+                )
+            return self._by_element
 
     def _task(self, body: Any) -> Any:
         """Return the compiled function of an index and all arguments, given that of the body."""
@@ -179,12 +182,12 @@ class LoopProgram:
     # -- reconnaissance ------------------------------------------------------------------------------------
 
     def _recorder(self, bound: BoundArguments, indices: LoopIndices, *, scratch: bool) -> Recorder:
-        if scratch not in self._recorders:
-            with COMPILE_CLOCK.running():
+        with COMPILE_CLOCK.running():
+            if scratch not in self._recorders:
                 recorder = self._new_recorder(bound, scratch=scratch)
                 recorder.compile(bound, indices)
-            self._recorders[scratch] = recorder
-        return self._recorders[scratch]
+                self._recorders[scratch] = recorder
+            return self._recorders[scratch]
 
     def _new_recorder(self, bound: BoundArguments, *, scratch: bool) -> Recorder:
         bodies = [self._recorded_body(bound, outcomes=outcomes) for outcomes in self.facts.outcomes or ({},)]
@@ -310,13 +313,14 @@ class LoopProgram:
         checks = self.index_checks(bound, checking)
         inputs = kind, roles, checks, self.is_near(checking), unsigned
         key = *inputs, bool(fastmath)
-        if key not in self._codes:
-            with self._explaining(), COMPILE_CLOCK.running():
-                code = make(*self._live(bound, roles, checking, checks, unsigned), fastmath)
-                self._keep_on_disk(code, bound, *inputs, fastmath)
-                compile_it(code)
-            self._codes[key] = code
-        return self._codes[key]
+        with COMPILE_CLOCK.lock:
+            if key not in self._codes:
+                with self._explaining(), COMPILE_CLOCK.running():
+                    code = make(*self._live(bound, roles, checking, checks, unsigned), fastmath)
+                    self._keep_on_disk(code, bound, *inputs, fastmath)
+                    compile_it(code)
+                self._codes[key] = code
+            return self._codes[key]
 
     def _keep_on_disk(self, function: Any, bound: BoundArguments, *inputs: Any) -> None:
         """Cache on disk a function made from the body, its arguments' views and other inputs."""
@@ -496,9 +500,10 @@ class LoopProgram:
 def find_program(kind: type[Program], body: Callable[..., Any], bound: BoundArguments, fastmath: bool) -> Program:
     """Return the compiled program of a kind, reusing that of an earlier call if there is one."""
     key = (kind, fingerprint(body), bound.type_key, fastmath)
-    program = _programs.pop(key, None) or kind(body, bound, fastmath=fastmath)
-    _programs[key] = program  # the most recently used is last
-    while len(_programs) > _MAX_PROGRAMS:
-        del _programs[next(iter(_programs))]
+    with COMPILE_CLOCK.lock:
+        program = _programs.pop(key, None) or kind(body, bound, fastmath=fastmath)
+        _programs[key] = program  # the most recently used is last
+        while len(_programs) > _MAX_PROGRAMS:
+            del _programs[next(iter(_programs))]
     assert isinstance(program, kind)
     return program

@@ -1,6 +1,5 @@
 """A loop's arguments on one node: its shards of the tables, or the tables themselves if there is only one node."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,9 +12,6 @@ from strads.loops.arguments import BoundArguments
 from strads.loops.compile_clock import COMPILE_CLOCK
 from strads.loops.on_nodes.specs import LoopSpec, SumRef, TableRef
 from strads.loops.program import LoopProgram, Variant, find_program
-
-# Logical nodes share one process: the first compiles, the others reuse its code.
-COMPILING = threading.RLock()
 
 
 def shards_of(node: Node, arguments: tuple[Any, ...]) -> dict[int, Shard]:
@@ -33,14 +29,13 @@ def bind(
     bound = bind_arguments(spec.body, values_of(node, arguments), overlaps=spec.overlaps).with_copies(spec.counters)
     is_here = not any(isinstance(argument, TableRef) for argument in arguments)
     bound = replace(bound, has_values=is_here, indices=spec.indices)
-    with COMPILING:
-        program = find_program(LoopProgram, spec.body, bound, spec.options.fastmath)
-        return bound, (variant and program.as_variant(variant, bound)) or program
+    program = find_program(LoopProgram, spec.body, bound, spec.options.fastmath)
+    return bound, (variant and program.as_variant(variant, bound)) or program
 
 
 def compiling(compile_it: Callable[[], Any]) -> tuple[Any, float]:
     """Compile something under the lock; returns it and the seconds taken."""
-    with COMPILING:
+    with COMPILE_CLOCK.lock:
         before = COMPILE_CLOCK.seconds
         return compile_it(), COMPILE_CLOCK.seconds - before
 

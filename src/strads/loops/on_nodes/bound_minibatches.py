@@ -25,7 +25,7 @@ from strads.loops.batches import BatchProgram, as_parameters
 from strads.loops.cache_keys import content_key
 from strads.loops.compile_clock import COMPILE_CLOCK
 from strads.loops.indices import LoopIndices
-from strads.loops.on_nodes.binding import COMPILING, shards_of, table_over, values_of
+from strads.loops.on_nodes.binding import shards_of, table_over, values_of
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import TableRef
 from strads.loops.program import find_program
@@ -96,10 +96,9 @@ class BoundMinibatches:
         batches = _batches(node, call)
         values = values_of(node, call.arguments)
         self.bound = as_parameters(bind_arguments(call.body, values, batches, call.overlaps), recorded=call.recon)
-        with COMPILING:
-            self._compiled_before = COMPILE_CLOCK.seconds
-            self.program = find_program(BatchProgram, call.body, self.bound, call.fastmath)
-            self.is_checkable = self.program.compile_check(self.bound)  # whether indices are checked before the run
+        self._compiled_before = COMPILE_CLOCK.seconds
+        self.program = find_program(BatchProgram, call.body, self.bound, call.fastmath)
+        self.is_checkable = self.program.compile_check(self.bound)  # whether indices are checked before the run
         first, last = call.minibatches.worker_bounds(node.size)[node.rank : node.rank + 2].tolist()
         self.workers = range(first, last)
         self.numbers = range(*call.minibatches.bounds[[first, last]].tolist())

@@ -13,7 +13,6 @@ from strads.engine.minibatch.data_parallel import Exchange, Replica, exchange, s
 from strads.engine.ps.execution import WorkerTimes
 from strads.errors import StradsError
 from strads.loops.failures import explain_failed_run
-from strads.loops.on_nodes.binding import COMPILING
 from strads.loops.on_nodes.bound_minibatches import BoundMinibatches, SyncCall
 from strads.schedule.consistency import BSP, Hybrid
 from strads.schedule.minibatches import TouchedRows
@@ -123,8 +122,7 @@ class _Run:
     def _runner(self, replicas: dict[int, NDArray[Any]]) -> Callable[[int, int, int], None]:
         """Return a function that runs a worker's minibatches `first..last - 1` on replicas (1, rows, …)."""
         storages = self._loop.storages(replicas)
-        with COMPILING:
-            runner = self._loop.program.runner(self._loop.bound, storages)
+        runner = self._loop.program.runner(self._loop.bound, storages)
 
         def run(worker: int, first: int, last: int) -> None:
             order = self._orders[worker]
@@ -152,8 +150,7 @@ class _Run:
             for worker in range(workers)
         )
         tables, arrivals = tuple(shared.values()), np.zeros(1, np.int64)
-        with COMPILING:
-            run = self._loop.program.rounds(self._loop.bound, tables, storages)
+        run = self._loop.program.rounds(self._loop.bound, tables, storages)
         team = self._loop.team.size
         times = self._on_team(lambda thread: run(orders, thread, team, tables, arrivals, self._stop, storages))
         for position, table in shared.items():

@@ -14,7 +14,7 @@ from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyError, BodyIndexError, BodyKeyError
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
-from strads.loops.on_nodes.binding import COMPILING, bind, shards_of
+from strads.loops.on_nodes.binding import bind, shards_of
 from strads.loops.on_nodes.specs import LoopSpec
 from strads.loops.program import LoopProgram, Variant
 from strads.loops.reconnaissance import Reconnaissance
@@ -169,8 +169,7 @@ class NodeTasks:
                 return records
             else:  # either a real failure, or an artefact of made-up values: real rows tell
                 self._explain(failure, is_real=is_last)
-            with COMPILING:
-                run = self.reconnaissance(self.program.compile_scratch_recorder(self.bound, self.indices))
+            run = self.reconnaissance(self.program.compile_scratch_recorder(self.bound, self.indices))
 
     def _explain(self, failure: TaskFailed, *, is_real: bool) -> None:
         """Raise the error of a failed task; without `is_real`, only if it fails in the interpreter, too."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from strads.dds.shard import gather_all_rows
 from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
-from strads.loops.on_nodes.binding import COMPILING
 from strads.loops.on_nodes.counting import copyable_counters
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.specs import LoopSpec
@@ -160,8 +159,7 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
         nothing = nothing_recorded(tasks.tables, len(tasks.indices))
         return RecordingDecision(tasks, {}, nothing, alone, checks_all=True)
     try:
-        with COMPILING:
-            tasks.program.compile_recorder(bound, spec.indices)
+        tasks.program.compile_recorder(bound, spec.indices)
     except CompileError:
         if is_trial:
             return None
@@ -368,8 +366,7 @@ def _by_element(tasks: NodeTasks) -> NodeTasks:
     if finer is None:
         return tasks
     try:
-        with COMPILING:
-            recorder = finer.compile_recorder(tasks.bound, tasks.indices)
+        recorder = finer.compile_recorder(tasks.bound, tasks.indices)
     except CompileError:
         return tasks
     return tasks if recorder.scratch else replace(tasks, program=finer)

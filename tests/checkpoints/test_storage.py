@@ -1,7 +1,8 @@
-"""Files of arrays: large ones are written past the page cache, and must be the same as those that are not."""
+"""Files of arrays, which must be the same whether or not they are written past the page cache; memory for copies."""
 
 import errno
 import os
+import weakref
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from strads.checkpoints import direct_files, storage
 from strads.checkpoints.checksums import checksum_of
 from strads.checkpoints.direct_files import BLOCK, aligned, write_direct
+from strads.checkpoints.staging import Buffers, Stage
 from strads.checkpoints.storage import Folder
 
 
@@ -60,3 +62,30 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="No space"):
             Folder(tmp_path).write_arrays("arrays/all", arrays)
         assert list((tmp_path / "arrays").iterdir()) == []
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_every_stage_of_a_snapshot_uses_the_memory_of_the_one_before(parts):
+    """In whatever order they end, and unless the snapshot before did not need it."""
+    buffers, rng = Buffers(), np.random.default_rng(parts)
+    sizes = [[1000 + part, 2000] for part in range(parts)]
+
+    def snapshot(name, sizes):
+        stages, taken = [Stage(name, buffers, f"-{part}") for part in range(len(sizes))], []
+        for stage, of_stage in zip(stages, sizes, strict=True):
+            for size in of_stage:
+                stage.keep(np.zeros(size, "u1"))
+            stage.copy()
+            taken += stage._taken
+            if rng.random() < 0.5:  # before the next one begins
+                stage.release()
+        for stage in rng.permutation(stages):
+            stage.release()
+        return {id(buffer): weakref.ref(buffer) for buffer in taken}
+
+    first = snapshot("first", sizes)
+    for number in range(5):
+        assert snapshot(f"next {number}", sizes).keys() == first.keys()
+    for name in ("small", "small again"):
+        snapshot(name, [[1000]])
+    assert sum(reference() is not None for reference in first.values()) == 1

@@ -56,7 +56,7 @@ def saving(target: "Save | SaveTicket", rank: int) -> Iterator[Save]:
     if isinstance(target, Save):
         yield target
         return
-    stage = Stage(f"{target.prefix}-{target.number}-{rank}", _buffers[rank])
+    stage = Stage(target.prefix, _buffers[rank], f"-{target.number}-{rank}")
     yield Save(stage.keep)
     stage.copy()
     threading.Thread(target=_write, args=(target, rank, stage), name="strads-checkpoint", daemon=True).start()

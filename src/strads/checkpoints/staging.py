@@ -23,8 +23,16 @@ class Buffers:
     """Memory for copies, used again in every snapshot: fresh memory would cost a page fault every 4 KiB."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[NDArray[np.uint8]]] = defaultdict(list)
+        self._snapshot = ""  # the latest
+        self._free: dict[int, list[NDArray[np.uint8]]] = defaultdict(list)  # by size
+        self._used: dict[int, list[NDArray[np.uint8]]] = defaultdict(list)  # by stages that have ended
         self._lock = threading.Lock()
+
+    def begin(self, snapshot: str) -> None:
+        """Let all stages of a snapshot use what that before has used, and release what it has not."""
+        with self._lock:
+            if snapshot != self._snapshot:
+                self._snapshot, self._free, self._used = snapshot, self._used, defaultdict(list)
 
     def take(self, count: int) -> NDArray[np.uint8]:
         """Return a buffer of `count` bytes."""
@@ -33,32 +41,19 @@ class Buffers:
             return waiting.pop() if waiting else aligned(count)
 
     def give_back(self, buffers: list[NDArray[np.uint8]]) -> None:
-        """Keep buffers for the next snapshot, and release those that this one has not used."""
+        """Keep buffers for the next snapshot."""
         with self._lock:
-            self._free.clear()
             for buffer in buffers:
-                self._free[len(buffer)].append(buffer)
+                self._used[len(buffer)].append(buffer)
 
 
 class Stage:
-    """The arrays of a snapshot that one process writes.
+    """The arrays of a snapshot that one process writes to a file, whose name begins with the snapshot's; or a part."""
 
-    Parameters
-    ----------
-    prefix
-        Beginning of the file's name.
-    buffers
-        Where copies are made.
-
-    Attributes
-    ----------
-    bytes
-        Bytes of arrays that `write` has written.
-    """
-
-    def __init__(self, prefix: str, buffers: Buffers):
-        self._prefix, self._buffers = prefix, buffers
-        self.bytes = 0
+    def __init__(self, snapshot: str, buffers: Buffers, part: str = ""):
+        buffers.begin(snapshot)
+        self._prefix, self._buffers = snapshot + part, buffers
+        self.bytes = 0  # of arrays that `write` has written
         self._waiting: list[tuple[NDArray[Any], NDArray[Any]]] = []
         self._arrays: list[tuple[str, NDArray[Any]]] = []
         self._hashes: list[list[bytes]] = []  # of the pieces of each array

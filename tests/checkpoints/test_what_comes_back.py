@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.checkpoints.programs import Table
 from tests.checkpoints.test_restarts import die, end, plain, restarted
 
 import strads
 from strads import models
-from strads.checkpoints import current_session
+from strads.checkpoints import Operator, Session, current_session
 from strads.checkpoints.re_execution import ReExecution
 from strads.checkpoints.snapshots import SnapshotWriter
 
@@ -159,3 +160,25 @@ def test_keys_that_change_between_operators(tmp_path, only, size):
         with strads.init(nodes=size):
             wanted = plain(program)
         assert restarted(program, tmp_path / str(kept), nodes=size) == wanted
+
+
+class Records(Table):
+    """What an operator makes: records, with any bytes between their fields."""
+
+    is_result = True
+
+    def make(self):
+        self.calls = getattr(self, "calls", 0) + 1
+        bytes_between = np.random.default_rng(self.calls).bytes(16 * 50)
+        self.array = np.frombuffer(bytearray(bytes_between), np.dtype([("a", "i1"), ("b", "i8")], align=True))
+        self.array["b"], self.version = 3, self.version + 1
+
+
+def test_a_result_with_padding_is_not_made_again(tmp_path):
+    for calls in (1, 0):
+        session = Session(tmp_path)
+        records = Records(session, 1)
+        session.perform(Operator("make", records.make, lambda: 0, [records]))
+        assert records.look()["b"].tolist() == [3] * 50
+        assert getattr(records, "calls", 0) == calls
+        session.close()

@@ -20,7 +20,6 @@ from strads.checkpoints.manifests import Found, Manifest, file_of
 from strads.checkpoints.on_nodes import LoadTicket
 from strads.checkpoints.operators import Operator, is_closed, is_result, loads_on_nodes
 from strads.checkpoints.roots import Roots, version_of
-from strads.checkpoints.row_sums import without_padding
 from strads.checkpoints.storage import DamagedFileError, Folder
 from strads.checkpoints.tree_arrays import arrays_in, renamed
 from strads.checkpoints.trees import Load, Save, Tree
@@ -324,7 +323,7 @@ class _Copy:
 def digest_of(root: Any) -> str | None:
     """Return the digest of a root's state; None if it has something that a checkpoint cannot hold."""
     try:
-        return digest(Save(lambda array: checksum_of(np.ascontiguousarray(without_padding(array)))).apart(root))
+        return digest(Save(lambda array: checksum_of(np.ascontiguousarray(array))).apart(root))
     except CheckpointError:
         return None
 

@@ -1,5 +1,7 @@
 """Calls for which an earlier call's plan cannot be used: what `explain` says of them, and what becomes of that plan."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -43,7 +45,7 @@ def test_changed_data_are_named_with_the_line_where_they_choose_rows():
     (line,) = why(spread, source, weight, total)
     assert line.startswith("prepared again: data that choose rows have changed: source (")
     assert line.endswith("total[i] += weight[k])")
-    assert f"{__file__}:18: " in line
+    assert f"{__file__}:20: " in line
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,21 @@ def test_other_indices():
     assert why(spread, *given, tasks=TASKS - 1) == [
         "prepared again: the indices of the loop are not those of earlier calls"
     ]
+
+
+def test_a_loop_that_does_not_serve_a_call_still_knows_what_it_was_prepared_for(monkeypatch):
+    """Here because its tables lie elsewhere on the nodes; the data have changed, too, so that a plan would not pay."""
+    source, weight, total = tables()
+    for call in range(4):
+        source[0] = call
+        stats = strads.async_for(TASKS, spread, source, weight, total)
+    assert stats.planning_seconds == 0  # it is prepared for any data
+    kept = kept_loops._kept[-1]
+    kept.facts = replace(kept.facts, placed={0: None})
+    monkeypatch.setattr(kept_loops.KeptLoop, "_lies_as_planned", lambda *_: False)
+    source[0] = 5
+    (line,) = why(spread, source, weight, total)
+    assert line.startswith("prepared again: data that choose rows have changed")
 
 
 # -- what becomes of earlier plans -------------------------------------------------------------------------------------

@@ -61,9 +61,9 @@ class KeptLoop:
             and not (self.facts.is_volatile and not call.remembers)
             and not (self.facts.is_volatile and Failure.LEFT_ROWS in self.failed and not call.may_run_alone)
             and self.indices == call.indices
-            and self._holds_for(call)
             and not (self.facts.is_dealt and self.users > 0 and self.deal != call.deal)
             and all(self._lies_as_planned(call, position) for position in self.facts.placed)
+            and self._holds_for(call)  # last: it remembers the contents, which is right only if the loop serves
         )
 
     def _holds_for(self, call: "Call") -> bool:

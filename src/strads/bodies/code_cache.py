@@ -57,12 +57,6 @@ def keep_on_disk(dispatcher: Any, *inputs: Any) -> None:
         dispatcher._cache = _CodeCache(encoded.hexdigest())
 
 
-def is_on_disk(dispatcher: Any, argument_types: tuple[Any, ...]) -> bool:
-    """Whether a function compiled for these types is on disk."""
-    kept = dispatcher._cache
-    return isinstance(kept, _CodeCache) and kept.has(argument_types, dispatcher.targetctx)
-
-
 class _UnknownError(Exception):
     """Something in a key has no name that is the same in every process."""
 
@@ -78,12 +72,6 @@ class _CodeCache(_Cache):
         """The folder."""
         folder = code_folder()
         return None if folder is None else str(folder)
-
-    def has(self, sig: Any, target_context: Any) -> bool:
-        """Whether the function compiled for these argument types is in the cache."""
-        target_context.refresh()
-        folder = code_folder()
-        return folder is not None and (folder / self._name(sig, target_context.codegen())).exists()
 
     def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
         """Return the function compiled for these argument types, if it is in the cache."""

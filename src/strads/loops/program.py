@@ -224,18 +224,10 @@ class LoopProgram:
         """Compile the fastest recorder that the body allows, or raise `CompileError`; compiling again is free."""
         if True in self._recorders or not self._ghosts_suffice(bound):
             return self.compile_scratch_recorder(bound, indices)
-        if False not in self._recorders and self._is_known_to_need_rows(bound, indices):
-            return self.compile_scratch_recorder(bound, indices)
         try:
             return self._recorder(bound, indices, scratch=False)
         except Exception:  # the body treats rows as arrays: it needs real rows
             return self.compile_scratch_recorder(bound, indices)
-
-    def _is_known_to_need_rows(self, bound: BoundArguments, indices: LoopIndices) -> bool:
-        """Whether an earlier process has found that ghosts are not sufficient."""
-        with COMPILE_CLOCK.running():
-            with_ghosts, with_rows = (self._new_recorder(bound, scratch=scratch) for scratch in (False, True))
-            return with_rows.is_on_disk(bound, indices) and not with_ghosts.is_on_disk(bound, indices)
 
     def compile_scratch_recorder(self, bound: BoundArguments, indices: LoopIndices) -> Recorder:
         """Compile the recorder that computes with copies of real rows."""

@@ -8,7 +8,6 @@ import numpy as np
 from numba import typeof
 from numpy.typing import NDArray
 
-from strads.bodies.code_cache import is_on_disk
 from strads.dds.ragged import read_only
 from strads.engine.stopping import ENDLESS, MAX_ITERATIONS, StoppedError
 from strads.engine.views import recording_views
@@ -120,16 +119,10 @@ class Recorder:
 
     def compile(self, bound: BoundArguments, indices: LoopIndices) -> None:
         """Compile for these arguments, so that errors are raised before any thread starts."""
-        self.compiled.compile(self._types(bound, indices))
-
-    def is_on_disk(self, bound: BoundArguments, indices: LoopIndices) -> bool:
-        """Whether an earlier process has compiled it for these arguments."""
-        return is_on_disk(self.compiled, self._types(bound, indices))
-
-    def _types(self, bound: BoundArguments, indices: LoopIndices) -> tuple[Any, ...]:
         log = self.new_log(1, np.empty(1, row_dtype(self.table_shapes(bound))))
         storages = self._storages(bound, log, Copies())
-        return tuple(map(typeof, (0, 1, indices.values, 0, 0, log.state, log.counts, storages)))
+        arguments = (0, 1, indices.values, 0, 0, log.state, log.counts, storages)
+        self.compiled.compile(tuple(map(typeof, arguments)))
 
     def new_log(self, tasks: int, rows: NDArray[np.integer]) -> Log:
         """Return buffers for a number of tasks, given that of their rows."""

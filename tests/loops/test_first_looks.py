@@ -129,8 +129,8 @@ def test_a_look_writes_nothing_and_leaves_the_tracer(monkeypatch):
     assert records is not None
     assert records.tasks == 64
     assert all((records.tags[records.offsets[:-1]] & 1).tolist()), "each task changes its row of people"
-    np.testing.assert_array_equal(bound.tables()[1].dense, people)
-    np.testing.assert_array_equal(bound.tables()[2].dense, 0)
+    np.testing.assert_array_equal(bound.tables[1].dense, people)
+    np.testing.assert_array_equal(bound.tables[2].dense, 0)
     middle = (2 * 20 + 1) * TASKS // 128
     assert (0, who[middle]) in records.of_task(20)
 

@@ -60,7 +60,7 @@ class ArgumentRoles:
         as_writes = facts.reads_count_as_writes | facts.volatile | facts.near.keys()
         in_turn = tuple(p for p, role in enumerate(roles) if role is Role.ALIGNED and p in facts.deciding)
         most_used = dict.fromkeys(facts.scattered, _SCATTERED) | dict.fromkeys(facts.by_element, _ELEMENT)
-        counters = frozenset(position for position, table in bound.tables().items() if table.counts)
+        counters = frozenset(position for position, table in bound.tables.items() if table.counts)
         read = facts.deciding_columns
         return cls(roles, table_of, elements, facts.near, in_turn, most_used, read, counters, as_writes)
 
@@ -89,7 +89,7 @@ class ArgumentRoles:
 
     def tables_of_rows(self, bound: BoundArguments, deepest: int = 2) -> frozenset[int]:
         """Return the positions of the arguments recorded by rows, with two to `deepest` axes."""
-        kinds = {position: bound.tables()[position].kind for position in self.table_of}
+        kinds = {position: bound.tables[position].kind for position in self.table_of}
         of_rows = {position for position, kind in kinds.items() if 1 < kind.depth <= deepest and not kind.keyed}
         return frozenset(of_rows - self.by_element)
 
@@ -107,7 +107,7 @@ class ArgumentRoles:
         """Return the shapes of the recorded tables, in the order of their numbers; with `by_row`, all as rows."""
         shapes: dict[int, TableShape] = {}
         for position, table in self.table_of.items():
-            argument = bound.tables()[position]
+            argument = bound.tables[position]
             name, rows, size = argument.name, len(argument.storage), argument.storage.nbytes
             found = TableShape(name, rows, size // max(rows, 1), most_used=self.most_used.get(position))
             if position in self.by_element and not by_row:

@@ -223,25 +223,22 @@ class BoundArguments:
         """Equal keys compile to the same code."""
         return tuple(argument.type_key for argument in self.arguments), self.same, self.float_dtype, self.overlaps
 
+    @cached_property
     def scalars(self) -> Mapping[int, Any]:
         """Position → number, bool, None, or tuple of them."""
-        return self._scalars
-
-    @cached_property
-    def _scalars(self) -> Mapping[int, Any]:
         return {i: a.value for i, a in enumerate(self.arguments) if type(a) is ScalarArgument}
 
     def float_scalars(self) -> frozenset[int]:
         """Positions of floating-point scalars, and of tuples that contain one."""
-        return frozenset(position for position, value in self.scalars().items() if _has_float(value))
+        return frozenset(position for position, value in self.scalars.items() if _has_float(value))
 
     def integer_scalars(self) -> frozenset[int]:
         """Positions of bools, and of integers that compiled code holds signed, or unsigned with less than 64 bits."""
-        return frozenset(position for position, value in self.scalars().items() if _is_whole(value))
+        return frozenset(position for position, value in self.scalars.items() if _is_whole(value))
 
     def with_copies(self, positions: Collection[int]) -> "BoundArguments":
         """Return the arguments with some tables as counters: each thread works on a replica of them."""
-        counters = {p: replace(self.tables()[p], relaxed=True, counts=True) for p in positions}
+        counters = {p: replace(self.tables[p], relaxed=True, counts=True) for p in positions}
         return self.exchanged(counters) if counters else self
 
     def exchanged(self, others: Mapping[int, Argument]) -> "BoundArguments":
@@ -251,18 +248,18 @@ class BoundArguments:
     @property
     def sums_floats(self) -> bool:
         """Whether the body accumulates floats: then the bits of the sum depend on which job runs which task."""
-        return any(a.dtype.kind == "f" for a in self.sums().values())
+        return any(a.dtype.kind == "f" for a in self.sums.values())
 
     @property
     def has_floats(self) -> bool:
         """Whether the body gets any number that is not an integer."""
-        dtypes = [argument.storage.dtype for argument in self.tables().values()]
+        dtypes = [argument.storage.dtype for argument in self.tables.values()]
         kinds = {field[0].base.kind for dtype in dtypes for field in (dtype.fields or {"": (dtype,)}).values()}
         return bool(kinds - set("iub") or self.float_scalars()) or self.sums_floats
 
     def tuples(self) -> dict[int, Any]:
         """Position → structure of a tuple of numbers: for each item None, or the same for a nested tuple."""
-        return {position: _form(value) for position, value in self.scalars().items() if isinstance(value, tuple)}
+        return {position: _form(value) for position, value in self.scalars.items() if isinstance(value, tuple)}
 
     def fit(self, pairs: Fits) -> bool:
         """Whether the first size of each pair is at most the second."""
@@ -271,7 +268,7 @@ class BoundArguments:
         known = self._known_to_fit.get(pairs)
         if known is None or any(table.version != version for table, version in known[1]):
             by_contents = {of_contents(size) for pair in pairs for size in pair}
-            tables = [a.table for p, a in self.tables().items() if p in by_contents and a.table is not None]
+            tables = [a.table for p, a in self.tables.items() if p in by_contents and a.table is not None]
             known = self._sizes.fit(pairs), [(table, table.version) for table in tables]
             self._known_to_fit[pairs] = known
         return known[0]
@@ -283,7 +280,7 @@ class BoundArguments:
     @cached_property
     def _sizes(self) -> Sizes:
         bounds = None if self.indices is None else self.indices.bounds()
-        return Sizes(self.tables(), self.scalars(), bounds, self.has_values)
+        return Sizes(self.tables, self.scalars, bounds, self.has_values)
 
     def size(self, size: Size) -> int | None:
         """Return the value of a size that is not that of contents; None if it has none."""
@@ -293,20 +290,14 @@ class BoundArguments:
         """Positions of random numbers."""
         return frozenset(i for i, a in enumerate(self.arguments) if isinstance(a, RandomArgument))
 
+    @cached_property
     def tables(self) -> Mapping[int, TableArgument]:
         """Position → table argument."""
-        return self._tables
-
-    @cached_property
-    def _tables(self) -> Mapping[int, TableArgument]:
         return {i: a for i, a in enumerate(self.arguments) if isinstance(a, TableArgument)}
 
+    @cached_property
     def sums(self) -> Mapping[int, AccumulatorArgument]:
         """Position → accumulator."""
-        return self._sums
-
-    @cached_property
-    def _sums(self) -> Mapping[int, AccumulatorArgument]:
         return {i: a for i, a in enumerate(self.arguments) if isinstance(a, AccumulatorArgument)}
 
     def storages(self, of_table: Callable[[int, TableArgument], Any], of_sums: Mapping[int, Any]) -> tuple[Any, ...]:

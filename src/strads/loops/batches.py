@@ -30,7 +30,7 @@ class BatchProgram(LoopProgram):
         assert isinstance(batches, BatchArgument)
         facts = super()._facts(bound, batches.kind)
         for position in sorted(facts.written):
-            _check_parameter(bound.tables()[position])
+            _check_parameter(bound.tables[position])
         return replace(facts, near={}, weights={})  # workers have replicas: `near` draws from all rows
 
     def _task(self, body: Any) -> Any:
@@ -104,7 +104,7 @@ def as_parameters(bound: BoundArguments, *, recorded: bool) -> BoundArguments:
     """Give workers replicas of written tables, as of relaxed ones; if `recorded`, record accesses to them instead."""
     as_replica = {
         position: replace(item, relaxed=not (recorded or item.ragged or item.record or item.table is None))
-        for position, item in bound.tables().items()
+        for position, item in bound.tables.items()
     }
     return bound.exchanged(as_replica)
 

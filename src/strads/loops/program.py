@@ -116,7 +116,7 @@ class LoopProgram:
     def _analyse(self, bound: BoundArguments) -> BodyAnalysis:
         with self._explaining():
             facts = self._facts(bound)
-        for position, argument in bound.tables().items():
+        for position, argument in bound.tables.items():
             if argument.table is None and position in facts.written:
                 raise ArgumentError(
                     f"the body writes {argument.name!r} (or may do so in a function that it calls), a snapshot or a "
@@ -206,7 +206,7 @@ class LoopProgram:
 
     def _recorded_body(self, bound: BoundArguments, **options: Any) -> Any:
         """Return the compiled body for reconnaissance, or for fetching what a task touches."""
-        of_rows, tables = self.argument_roles.tables_of_rows, bound.tables()
+        of_rows, tables = self.argument_roles.tables_of_rows, bound.tables
         kinds = {position: tables[position].kind for position in sorted(of_rows(bound, MAX_AXES - 1))}
         depths = tuple((position, kind.depth) for position, kind in kinds.items() if not kind.fields)
         logged = depths, frozenset(tables) - self.facts.written
@@ -216,7 +216,7 @@ class LoopProgram:
 
     def _ghosts_suffice(self, bound: BoundArguments) -> bool:
         roles = self.argument_roles.roles
-        seen = {p: a for p, a in bound.tables().items() if roles[p].is_recorded or roles[p].is_relaxed}
+        seen = {p: a for p, a in bound.tables.items() if roles[p].is_recorded or roles[p].is_relaxed}
         decided = (self.is_certain(bound) or self.variant) and self.facts.arrays.isdisjoint(seen)
         return bool(decided) and all(argument.can_be_ghost for argument in seen.values())
 
@@ -355,7 +355,7 @@ class LoopProgram:
     def can_prefetch(self, bound: BoundArguments, indices: LoopIndices) -> bool:
         """Whether what a task touches can be found without running it, so that it can be fetched before."""
         facts = self.facts
-        is_open = facts.outcomes or facts.near or facts.allocates or facts.scattered or facts.searches or bound.sums()
+        is_open = facts.outcomes or facts.near or facts.allocates or facts.scattered or facts.searches or bound.sums
         is_certain = self.is_certain(bound) and not is_open
         return is_certain and not self.compile_recorder(bound, indices).scratch
 
@@ -390,7 +390,7 @@ class LoopProgram:
 
         That made a triangular solve with four numbers a row one and a half times as slow.
         """
-        tables = bound.tables()
+        tables = bound.tables
         if not self.facts.segments or any(a.ragged or a.keyed or a.kind.depth != 1 for a in tables.values()):
             return False
         sizes = [(len(tables[a].storage), len(tables[p].storage)) for a, p in self.facts.segments.items()]
@@ -437,7 +437,7 @@ class LoopProgram:
 
         It is if rows are checked outside of inner loops, or are long, and the written tables are small beside the work.
         """
-        rows = [bound.tables()[position].storage for position in self.facts.checked_in_loops]
+        rows = [bound.tables[position].storage for position in self.facts.checked_in_loops]
         are_long = all(storage.nbytes >= _LONG_ROW * len(storage) for storage in rows)
         return not self.part_checks(bound, Checking.ALL) and are_long and self.writes_little(bound, tasks)
 
@@ -447,7 +447,7 @@ class LoopProgram:
 
     def written_bytes(self, bound: BoundArguments) -> int:
         """Size of the tables that the loop writes."""
-        return sum(bound.tables()[position].storage.nbytes for position in self.facts.written)
+        return sum(bound.tables[position].storage.nbytes for position in self.facts.written)
 
     def same_bits_with_checks(self, bound: BoundArguments) -> bool:
         """Whether a run gives the same bits whichever accesses it checks: with checks, sums may not be vectorized."""
@@ -467,7 +467,7 @@ class LoopProgram:
         if self.is_proved(bound):
             return False
         every, volatile = Checking.ALL, Checking.BOUNDS
-        views = {p for p, a in bound.tables().items() if not a.ragged}
+        views = {p for p, a in bound.tables.items() if not a.ragged}
         of_all, of_volatile = (
             {p for p in views if roles[p] in (Role.CHECKED, Role.CHECKED_RELAXED)}
             for roles in (self.live_roles(bound, every), self.live_roles(bound, volatile))

@@ -127,7 +127,7 @@ def _check_complete(
     missing = sorted(recorded - task.seen)
     if missing:
         table, row = missing[0]
-        argument = next(bound.tables()[position] for position, number in table_of.items() if number == table)
+        argument = next(bound.tables[position] for position, number in table_of.items() if number == table)
         raise AccessPatternError(
             f"task {task.index}: {row_name(row, argument.index)} of {argument.name!r} was recorded, but the body did "
             "not touch it this time; its accesses must not depend on values that change"

@@ -183,9 +183,7 @@ class Recorder:
                 else found
             )
 
-        return bound.storages(
-            storage, {position: argument.dtype.type(0) for position, argument in bound.sums().items()}
-        )
+        return bound.storages(storage, {position: argument.dtype.type(0) for position, argument in bound.sums.items()})
 
     def _recording_storage(
         self, position: int, argument: TableArgument, tag: int, log: Log, copies: Copies

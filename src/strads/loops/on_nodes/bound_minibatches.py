@@ -102,7 +102,7 @@ class BoundMinibatches:
         first, last = call.minibatches.worker_bounds(node.size)[node.rank : node.rank + 2].tolist()
         self.workers = range(first, last)
         self.numbers = range(*call.minibatches.bounds[[first, last]].tolist())
-        self.totals = {p: zero_totals(call.minibatches.workers, a.dtype) for p, a in self.bound.sums().items()}
+        self.totals = {p: zero_totals(call.minibatches.workers, a.dtype) for p, a in self.bound.sums.items()}
         self._check()
 
     @property
@@ -127,7 +127,7 @@ class BoundMinibatches:
                 "changes, or by random numbers. Draw these beforehand into a table, or use recon=False"
             )
         for position in self.written:
-            table = self.bound.tables()[position]
+            table = self.bound.tables[position]
             if table.storage.dtype.kind == "f":
                 continue
             if self.call.aggregations[position] == "average":
@@ -193,7 +193,7 @@ class BoundMinibatches:
 
     def parameter(self, position: int, touched: TouchedRows | None) -> Parameter:
         """Describe a written table to the engine."""
-        argument = self.bound.tables()[position]
+        argument = self.bound.tables[position]
         shard: Shard | None = self.shards.get(position)
         bounds = np.array([0, len(argument.dense)]) if shard is None else shard.bounds
         return Parameter(argument.name, argument.dense, bounds, self.call.aggregations[position], touched)

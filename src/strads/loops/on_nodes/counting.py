@@ -14,7 +14,7 @@ def copyable_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
     A counter whose rows each belong to a single task needs no copy.
     """
     program, bound = tasks.program, tasks.bound
-    counters, tables = program.facts.counters - tasks.own_rows, bound.tables()
+    counters, tables = program.facts.counters - tasks.own_rows, bound.tables
     if spec.counters or spec.alone or spec.options.strategy != "auto":
         return frozenset()
     if program.argument_roles.near:
@@ -28,13 +28,13 @@ def copies_are_best(counters: frozenset[int], tasks: NodeTasks) -> bool:
 
     Tasks conflict over the counters only, which fit in a cache, or tasks touch too many rows to be sorted by them.
     """
-    size = sum(tasks.bound.tables()[position].storage.nbytes for position in counters)
+    size = sum(tasks.bound.tables[position].storage.nbytes for position in counters)
     return _only_counters_conflict(counters, tasks) and (size <= _CACHED or not tasks.program.facts.is_short)
 
 
 def of_few_rows(counters: frozenset[int], tasks: NodeTasks) -> frozenset[int]:
     """Return the counters with so few rows that a plan could hardly divide them among threads; copies cost nothing."""
-    tables = {position: tasks.bound.tables()[position].storage for position in counters}
+    tables = {position: tasks.bound.tables[position].storage for position in counters}
     return frozenset(p for p, table in tables.items() if len(table) <= _FEW_ROWS and table.nbytes <= _FEW_BYTES)
 
 
@@ -47,7 +47,7 @@ def counters_are_the_bottleneck(counters: frozenset[int], tasks: NodeTasks, fact
         return True
     if tasks.node.size > 1:  # records are together on node 0
         return any(tasks.node.comm.allgather(facts is not None and not facts.has_hot_row_besides_counters))
-    return tasks.find_hot_row(tasks.sample(), counters) is None
+    return tasks.find_hot_row(tasks.sample, counters) is None
 
 
 def _only_counters_conflict(counters: frozenset[int], tasks: NodeTasks) -> bool:

@@ -102,7 +102,7 @@ def run_in_interpreter(node: Node, name: str, arguments: tuple[Any, ...]) -> Nod
     bound, program = bind(node, loop.spec, arguments, variant=loop.variant)
     before = values_before(bound, program, {}, node.team)
     # Separate sums: an error also leaves accumulators unchanged.
-    sums = {position: argument.empty() for position, argument in bound.sums().items()}
+    sums = {position: argument.empty() for position, argument in bound.sums.items()}
     plan = loop.part.plan
     try:
         checked = (
@@ -140,11 +140,11 @@ class _Call:
         self.in_order = InPlanOrder(loop, tasks, self.roles)
         plan = loop.part.plan
         self.replicas = {
-            position: Replicas(self.bound.tables()[position].dense, self.team.size, self.node.comm)
+            position: Replicas(self.bound.tables[position].dense, self.team.size, self.node.comm)
             for position in self.program.argument_roles.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
             if self.bound.same[position] == position
         }
-        self.totals = {p: zero_totals(plan.jobs, a.dtype) for p, a in self.bound.sums().items()}
+        self.totals = {p: zero_totals(plan.jobs, a.dtype) for p, a in self.bound.sums.items()}
         ownership = loop.executable.ownership
         self.claiming: Claiming = UNCLAIMED
         if ownership is not None:

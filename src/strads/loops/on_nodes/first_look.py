@@ -32,7 +32,7 @@ def look(tasks: NodeTasks, earlier: Look | None = None) -> Look:
         if earlier is not None or found is not None:
             return Look(found, True, 0.0)
     _, seconds = compiling(lambda: program.compile_recorder(bound, indices))
-    return Look(tasks.over(indices).sample(), False, seconds)  # `tasks` would return that of an earlier look
+    return Look(tasks.over(indices).sample, False, seconds)  # `tasks` would return that of an earlier look
 
 
 def reason_to_stay(before: Look, after: Look) -> str:

@@ -95,7 +95,7 @@ class NodeTasks:
     def replica_bytes(self) -> int:
         """Size of a replica of all relaxed tables and copied counters."""
         relaxed = self.program.argument_roles.with_role(Role.RELAXED, Role.CHECKED_RELAXED)
-        return sum(self.bound.tables()[position].storage.nbytes for position in relaxed)
+        return sum(self.bound.tables[position].storage.nbytes for position in relaxed)
 
     @property
     def share_no_written_rows(self) -> bool:
@@ -224,12 +224,9 @@ class NodeTasks:
         """Record tasks from all over the loop; None if one fails."""
         return self.over(self.indices.every(sample_stride(len(self.indices)))).record_some()
 
-    def sample(self) -> SparseRecords | None:
-        """Return the records of a sample of the tasks, as they were when this was first asked; None if one fails."""
-        return self._sample
-
     @cached_property
-    def _sample(self) -> SparseRecords | None:
+    def sample(self) -> SparseRecords | None:
+        """Records of a sample of the tasks, as they were when this was first asked; None if one fails."""
         try:
             return self.reconnaissance().sample()
         except TaskFailed:
@@ -240,7 +237,7 @@ class NodeTasks:
 
         None if one fails.
         """
-        some, recorder = self.sample(), self.program.compile_recorder(self.bound, self.indices)
+        some, recorder = self.sample, self.program.compile_recorder(self.bound, self.indices)
         if some is None:
             return None
         row_bytes = np.array([table.row_bytes * recorder.scratch for table in some.tables], np.int64)
@@ -251,7 +248,7 @@ class NodeTasks:
         """Return by how many tasks a run in sequence fetches rows ahead; see `loop_sample.prefetch_distance`."""
         if sum(table.rows * table.row_bytes for table in self.tables) <= _CACHED:
             return 0
-        some = self.sample() if self.program.can_prefetch(self.bound, self.indices) else None
+        some = self.sample if self.program.can_prefetch(self.bound, self.indices) else None
         return 0 if some is None else prefetch_distance(some, loop)
 
     def find_hot_row(self, some: AccessRecords | None, ignoring: frozenset[int] = frozenset()) -> str | None:

@@ -26,7 +26,7 @@ def _range(tasks: NodeTasks, given: Given, changing: bool) -> tuple[int, int] | 
     if given == LOOP_INDEX:
         return tasks.indices.bounds()
     kind, position, *rest = given
-    tables = tasks.bound.tables()
+    tables = tasks.bound.tables
     if not (changing or kind == "axis" or position in tasks.program.facts.deciding):
         return None
     if kind != "content":

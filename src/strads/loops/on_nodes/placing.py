@@ -108,7 +108,7 @@ def _is_counting(tasks: NDArray[np.integer]) -> bool:
 
 def check_near(tasks: NodeTasks) -> None:
     """Refuse tables of different lengths that share rows drawn by `near`, or weights for another number of rows."""
-    tables, drawn = tasks.bound.tables(), tasks.program.facts
+    tables, drawn = tasks.bound.tables, tasks.program.facts
     for group in sorted(set(drawn.near.values())):
         first, *others = sorted(position for position, number in drawn.near.items() if number == group)
         rows = len(tables[first].storage)
@@ -124,7 +124,7 @@ def check_near(tasks: NodeTasks) -> None:
 
 def pools_of(tasks: NodeTasks, records: AccessRecords, plan: Plan) -> tuple[Pools, ...]:
     """Return the rows from which each job of a plan draws, for each group of tables."""
-    program, drawn_from = tasks.program, tasks.bound.tables()
+    program, drawn_from = tasks.program, tasks.bound.tables
     weights = {group: drawn_from[position].dense for group, position in program.facts.weights.items()}
     groups = enumerate(program.argument_roles.near_tables())
     return tuple(pools(plan, records, tables, weights.get(group)) for group, tables in groups)

@@ -34,7 +34,7 @@ class InPlanOrder:
 
     def __init__(self, loop: NodeLoop, tasks: NodeTasks, roles: Sequence[Role]):
         self._loop, self._tasks, self._roles = loop, tasks, roles
-        self._tables = tasks.bound.tables()
+        self._tables = tasks.bound.tables
         self._offsets_of = tasks.program.facts.segments  # position of a segmented table → position of its offsets
 
     def update(self, contents: Mapping[int, Hashable]) -> float:

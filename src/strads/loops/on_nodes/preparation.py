@@ -228,7 +228,7 @@ def _plan_order_copy(spec: LoopSpec, decision: RecordingDecision) -> PlanOrderCo
     position, argument_roles, tasks = largest(decision.memory), decision.tasks.program.argument_roles, len(spec.indices)
     if position not in spec.contents or decision.alone or argument_roles.near or argument_roles.with_role(Role.GUARDED):
         return None
-    table, room = decision.tasks.bound.tables()[position].dense, decision.memory[position]
+    table, room = decision.tasks.bound.tables[position].dense, decision.memory[position]
     if not (spec.indices.is_counting and len(table) >= tasks and room.size > 0 and table.flags.c_contiguous):
         return None
     return PlanOrderCopy.of(as_records(table), as_records(room))

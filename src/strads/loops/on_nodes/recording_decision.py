@@ -241,7 +241,7 @@ def _reason_in_sample(spec: LoopSpec, tasks: NodeTasks, loop: Loop) -> Sequentia
     The planner detects crowded rows and chains itself: detecting them here saves the records.
     """
     reason = tasks.copies_too_much()
-    some = None if reason else tasks.sample()
+    some = None if reason else tasks.sample
     reason = reason or tasks.find_hot_row(some)
     return SequentialReason(reason) if reason else reason_not_to_plan(spec, some, loop, serves_one_call=spec.changes)
 
@@ -308,7 +308,7 @@ def _plan_may_fail(spec: LoopSpec, program: LoopProgram) -> bool:
 
 def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> SequentialReason | None:
     """Return why a loop is not recorded, if its records would be many times as large as its tables."""
-    some = tasks.sample()
+    some = tasks.sample
     if some is None or not records_outweigh(
         some, len(spec.indices), _COPIED if copyable_counters(spec, tasks) else _TIMES
     ):
@@ -333,7 +333,7 @@ def reason_not_to_plan(
 
 def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
     """Return what the planner has to know of a loop beside its records."""
-    program, tables = tasks.program, tasks.bound.tables()
+    program, tables = tasks.program, tasks.bound.tables
     read = program.facts.streamed.intersection(program.argument_roles.with_role(Role.READ, Role.CHECKED))
     streams = any(tables[position].values.nbytes > _CACHED for position in read)
     return Loop(
@@ -392,7 +392,7 @@ def _room_for_copies(spec: LoopSpec, tasks: NodeTasks) -> dict[int, NDArray[Any]
     """
     found: dict[int, NDArray[Any]] = {}
     for position in tasks.program.argument_roles.with_role(Role.ALIGNED):
-        storage = tasks.bound.tables()[position].storage
+        storage = tasks.bound.tables[position].storage
         if position in tasks.shards or not isinstance(storage, np.ndarray) or spec.options.interpreted:
             continue
         found[position] = empty_lines((len(spec.indices), *storage.shape[1:]), storage.dtype)

@@ -54,7 +54,7 @@ def values_before(
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Copy this node's rows of written tables before a run that something unchecked may stop midway, for `restore`."""
     found = []
-    for position, table in bound.tables().items():
+    for position, table in bound.tables.items():
         if position in program.facts.written and bound.same[position] == position:
             shard = shards.get(position)
             values = table.values if shard is None else shard.values(shard.low, shard.high)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from strads.checkpoints.journal import Entry, Journal, Segment, entry_of
 from strads.checkpoints.storage import DamagedFileError, Folder
-from strads.checkpoints.tree_arrays import arrays_in
 from strads.checkpoints.trees import Tree
 from strads.errors import CheckpointError
 
@@ -249,3 +248,27 @@ def remove_old(
     folder.remove(left)
     folder.remove(old)  # before their files, without which they would look damaged
     folder.remove(files)
+
+
+def renamed(tree: Tree, name_of: Callable[[str], str]) -> Tree:
+    """Return a tree with other names of its arrays."""
+    if isinstance(tree, list):
+        return [renamed(item, name_of) for item in tree]
+    if isinstance(tree, dict):
+        if isinstance(tree.get("array"), str):
+            return {"array": name_of(tree["array"])}
+        return {key: renamed(item, name_of) for key, item in tree.items()}
+    return tree
+
+
+def arrays_in(tree: Tree) -> Iterator[str]:
+    """Return the names of all arrays of a tree."""
+    if isinstance(tree, list):
+        for item in tree:
+            yield from arrays_in(item)
+    elif isinstance(tree, dict):
+        if isinstance(tree.get("array"), str):
+            yield tree["array"]
+        else:
+            for item in tree.values():
+                yield from arrays_in(item)

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from strads.checkpoints.checksums import checksum_of
 from strads.checkpoints.digests import digest
 from strads.checkpoints.journal import Entry
-from strads.checkpoints.manifests import Found, Manifest, file_of
+from strads.checkpoints.manifests import Found, Manifest, arrays_in, file_of, renamed
 from strads.checkpoints.on_nodes import LoadTicket
 from strads.checkpoints.operators import Operator, is_closed, is_result, loads_on_nodes
 from strads.checkpoints.roots import Roots, version_of
 from strads.checkpoints.storage import DamagedFileError, Folder
-from strads.checkpoints.tree_arrays import arrays_in, renamed
 from strads.checkpoints.trees import Load, Save, Tree
 from strads.errors import CheckpointError
 

@@ -7,11 +7,10 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from strads.checkpoints.manifests import Found, Manifest, name_of, remove_old
+from strads.checkpoints.manifests import Found, Manifest, arrays_in, name_of, remove_old, renamed
 from strads.checkpoints.on_nodes import SaveTicket, collect
 from strads.checkpoints.ownership import OtherProgramError, Ownership
 from strads.checkpoints.staging import Buffers, Previous, Stage
-from strads.checkpoints.tree_arrays import arrays_in, renamed
 from strads.checkpoints.trees import Save, Tree
 
 _LATE = 600.0  # seconds after which a node's part is given up

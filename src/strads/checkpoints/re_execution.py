@@ -19,7 +19,7 @@ from strads.checkpoints.journal import Entry
 from strads.checkpoints.manifests import Found, Manifest, arrays_in, file_of, renamed
 from strads.checkpoints.on_nodes import LoadTicket
 from strads.checkpoints.operators import Operator, is_closed, is_result, loads_on_nodes
-from strads.checkpoints.roots import Roots, version_of
+from strads.checkpoints.roots import Roots
 from strads.checkpoints.storage import DamagedFileError, Folder
 from strads.checkpoints.trees import Load, Save, Tree
 from strads.errors import CheckpointError
@@ -297,7 +297,6 @@ class _Copy:
 
     def __init__(self, root: Any):
         self._arrays: list[Any] = []
-        self._version = version_of(root)
         self._tree = Save(self._keep).apart(root)
 
     def _keep(self, array: Any) -> str:
@@ -307,16 +306,7 @@ class _Copy:
     def restore(self, root: Any) -> None:
         """Restore it, if the root is still alive."""
         if root is not None:
-            Load(self._fetch)(self._tree, root)
-
-    def _fetch(self, name: str, target: Any) -> Any:
-        content = self._arrays[int(name)]
-        if target is None or target.dtype != content.dtype or target.shape != content.shape:
-            return content.copy()
-        if not target.flags.writeable:
-            return content.copy()
-        np.copyto(target, content)
-        return target
+            Load(lambda name, target: self._arrays[int(name)].copy())(self._tree, root)
 
 
 def digest_of(root: Any) -> str | None:

@@ -195,12 +195,12 @@ def is_the_same(seed: int, *, length: int = 12) -> bool:
             def here(kill: int | None = kill, place: Any = place) -> None:
                 session = current_session()
                 if next(place) == kill and session is not None:
-                    session._writer.wait()
+                    session._writer.wait(60.0)
                     session._is_broken = True  # nothing is written afterwards
                     raise Killed
 
             def is_busy(writer: SnapshotWriter, share: float = share) -> bool:
-                writer.wait()
+                writer.wait(60.0)
                 return rng.random() >= share
 
             with patch.object(SnapshotWriter, "is_busy", property(is_busy)):

@@ -376,7 +376,7 @@ def test_models_changed_after_fit_whichever_snapshots_are_there(tmp_path, monkey
         written = set(rng.choice(10, rng.integers(1, 10), replace=False))
 
         def is_busy(writer, written=written):
-            writer.wait()
+            writer.wait(60.0)
             return len(writer._journal) not in written
 
         monkeypatch.setattr(SnapshotWriter, "is_busy", property(is_busy))

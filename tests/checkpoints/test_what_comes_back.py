@@ -23,7 +23,7 @@ def only(monkeypatch):
 
     def choose(*positions):
         def is_busy(writer):
-            writer.wait()
+            writer.wait(60.0)
             return len(writer._journal) not in positions
 
         monkeypatch.setattr(SnapshotWriter, "is_busy", property(is_busy))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from strads.checkpoints.digests import InCode
@@ -45,10 +45,7 @@ def perform(operator: Operator) -> Any:
 def preparing() -> Iterator[None]:
     """Context of preparations: what would be operators runs again when the program is executed again."""
     session = current_session()
-    if session is None:
-        yield
-        return
-    with session.inside():
+    with nullcontext() if session is None else session.inside():
         yield
 
 

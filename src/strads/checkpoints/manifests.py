@@ -215,10 +215,6 @@ class Found:
             return list(manifests)
         return [each for each in manifests if self.damaged.isdisjoint(each.array_files())]
 
-    def before(self, begin: int, end: int) -> Iterator[int]:
-        """Return the positions of snapshots after `begin`, up to `end`; the newest first."""
-        return (position for position in sorted(self.names, reverse=True) if begin < position <= end)
-
 
 def remove_old(
     folder: Folder, kept: Collection[Manifest], *, unfinished: bool, check: Callable[[], None] = lambda: None

@@ -115,15 +115,13 @@ class LoadTicket:
     url: str  # the folder
     checksums: dict[str, str]  # file name → checksum of its content
 
-    def load(self) -> Load:
-        """Return a reader."""
-        folder = Folder(self.url)
-        return Load(lambda name, target: folder.read_array(name, self.checksums[name], target))
-
 
 def loading(target: "Load | LoadTicket") -> Load:
     """Return the reader for a node: the driver's own if it is the only node."""
-    return target if isinstance(target, Load) else target.load()
+    if isinstance(target, Load):
+        return target
+    folder, checksums = Folder(target.url), target.checksums
+    return Load(lambda name, into: folder.read_array(name, checksums[name], into))
 
 
 _buffers: defaultdict[int, Buffers] = defaultdict(Buffers)  # by rank

@@ -155,7 +155,7 @@ class ReExecution:
 
     def _restore_newest(self, end: int) -> int:
         """Restore the newest snapshot up to a position that has what is needed; returns the position of the state."""
-        for position in self._found.before(self._base, end):
+        for position in sorted((p for p in self._found.names if self._base < p <= end), reverse=True):
             while (manifest := self._found.at(position)) is not None:
                 wanted = self._wanted(manifest, end)
                 if wanted is None:

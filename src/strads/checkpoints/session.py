@@ -24,7 +24,7 @@ from strads.checkpoints.ownership import Ownership
 from strads.checkpoints.re_execution import LateOperator, ReExecution, digest_of
 from strads.checkpoints.roots import Roots, version_of
 from strads.checkpoints.same_program import check_operator, is_of_program, name_of, run_once_more
-from strads.checkpoints.snapshots import Counters, SnapshotSave, SnapshotWriter
+from strads.checkpoints.snapshots import SnapshotSave, SnapshotWriter
 from strads.checkpoints.storage import Folder
 from strads.checkpoints.trees import Tree
 from strads.errors import ArgumentError, CheckpointError, NodeFailure
@@ -57,6 +57,8 @@ class Session:
         Whether the program is to end with a last snapshot after the current operator, as SIGTERM asks for.
     closed
         Whether the session has ended, so that nothing is saved any more.
+    counters : Counters
+        What became of the snapshots.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Session:
         self.target = 0 if newest is None else newest.position
         self._journal = self._found.journal
         self._writer = SnapshotWriter(self._found, owner, int(keep))
+        self.counters = self._writer.counters
         self._roots = Roots()
         self._past = ReExecution(self._found, self._roots, self.inside)
         self._recovery = None if nodes is None else NodeRecovery(nodes, self._roots, self._past, self.inside)
@@ -97,11 +100,6 @@ class Session:
         self._is_broken = False
         self.wants_to_end = False
         self.closed = False
-
-    @property
-    def counters(self) -> Counters:
-        """What became of the snapshots."""
-        return self._writer.counters
 
     @property
     def is_of_this_thread(self) -> bool:

@@ -22,11 +22,7 @@ class SnapshotSave(Save):
 
     def __init__(self, stage: Stage, ticket: Callable[[int], SaveTicket]):
         super().__init__(stage.keep)
-        self._ticket = ticket
-
-    def ticket(self, nodes: int) -> SaveTicket:
-        """Return a ticket for a node program, which writes the data on the nodes."""
-        return self._ticket(nodes)
+        self.ticket = ticket  # returns what a node program needs to write the data on so many nodes
 
 
 @dataclass
@@ -151,32 +147,28 @@ class SnapshotWriter:
         if seconds >= _WARN_EVERY:
             self._warn(f"a snapshot has been in progress for {seconds:.0f} s (writing to {self._folder.url})")
 
-    def wait(self, seconds: float | None = None) -> bool:
+    def wait(self, seconds: float) -> bool:
         """Wait until nothing is being written; returns whether that is so.
 
-        Parameters
-        ----------
-        seconds
-            How long all calls together wait for the same snapshot; None: as long as it takes.
+        All calls together wait for the same snapshot for `seconds`.
         """
         with self._changed:
             job, begin = self._job, time.monotonic()
             if job is None:
                 return True
             try:
-                rest = None if seconds is None else max(0.0, seconds - job.waited)
-                return self._changed.wait_for(lambda: self._job is None, rest)
+                return self._changed.wait_for(lambda: self._job is None, max(0.0, seconds - job.waited))
             finally:
                 job.waited += time.monotonic() - begin
 
-    def cancel(self, seconds: float | None = None) -> bool:
+    def cancel(self, seconds: float) -> bool:
         """Give up the snapshot that is being written, and wait until it is; returns whether it is."""
         with self._changed:
             if self._job is not None:
                 self._job.is_wanted, self._job.waited = False, 0.0
         return self.wait(seconds)
 
-    def close(self, seconds: float | None = None) -> None:
+    def close(self, seconds: float) -> None:
         """Wait for the snapshot that is being written; after `seconds` it is given up."""
         is_done = self.wait(seconds)
         with self._changed:

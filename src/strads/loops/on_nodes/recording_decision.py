@@ -171,8 +171,11 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
 
 
 def _put_off(spec: LoopSpec, program: LoopProgram) -> SequentialReason | None:
-    """Return why this call is not planned yet, if values that the loop changes choose its rows."""
-    if spec.is_first and _plan_may_fail(spec, program):
+    """Return why this call is not planned yet: values that the loop changes choose its rows, and may choose others."""
+    facts, options = program.facts, spec.options
+    is_volatile = bool(facts.volatile) and not facts.guards_roundings and not program.argument_roles.near
+    may_be_put_off = options.strategy == "auto" and not options.interpreted and len(spec.indices) >= SHORT
+    if spec.is_first and is_volatile and may_be_put_off:
         return BEFORE_SAMPLING
     return SAMPLING_CALL if spec.samples_rows else None
 
@@ -295,15 +298,6 @@ def _recorded(
             raise
         nothing = nothing_recorded(tasks.tables, len(tasks.indices))
         return replace(known(nothing, TOO_EARLY), plan=None, checks_all=True, failure=error)
-
-
-def _plan_may_fail(spec: LoopSpec, program: LoopProgram) -> bool:
-    """Whether planning may be wasted: values that the loop changes choose its rows, so tasks may leave the plan's."""
-    is_volatile = (
-        bool(program.facts.volatile) and not program.facts.guards_roundings and not program.argument_roles.near
-    )
-    may_be_put_off = spec.options.strategy == "auto" and not spec.options.interpreted
-    return is_volatile and may_be_put_off and len(spec.indices) >= SHORT
 
 
 def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> SequentialReason | None:

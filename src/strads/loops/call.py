@@ -54,11 +54,6 @@ class Call:
         """Whether the arguments at some positions are all numbers, or tuples of them."""
         return all(isinstance(self.arguments[p], int | float | tuple | np.generic) for p in positions)
 
-    @property
-    def may_run_alone(self) -> bool:
-        """Whether a loop whose tasks leave their recorded rows may run as one job."""
-        return self.options.strategy == "auto"
-
     def references(self, bounds: dict[int, NDArray[np.int64]]) -> tuple[Any, ...]:
         """Return the arguments as they are sent, of tables laid out by these bounds."""
         return tuple(reference(self.cluster, a, bounds.get(position)) for position, a in enumerate(self.arguments))

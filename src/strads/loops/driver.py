@@ -79,7 +79,7 @@ def _run_call(call: Call) -> LoopStatistics:
         except (AccessPatternError, BodyIndexError, BodyKeyError) as error:
             failed = Failure.ROUNDED if kept.facts.guards_roundings else Failure.LEFT_ROWS
             is_expected = kept.facts.is_volatile or not call.options.interpreted  # the interpreter would reveal a fault
-            may_go_on = is_expected and (call.may_run_alone or not (is_new or call.options.interpreted))
+            may_go_on = is_expected and (call.options.strategy == "auto" or not (is_new or call.options.interpreted))
             if failed is Failure.LEFT_ROWS and not (isinstance(error, AccessPatternError) and may_go_on):
                 raise
     # The tables have been restored. If reordered sums chose other rows, run again with the sums in order. Otherwise the
@@ -152,16 +152,17 @@ def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
     changes = earlier.are_many
     changed = frozenset[int]()
     samples_rows, stays, alone = False, LEFT_ROWS, CHANGING.reason if changes and earlier.in_sequence else ""
+    may_run_alone = call.options.strategy == "auto"
     if outdated is not None and call.remembers:
         # A loop that has run in sequence continues to do so. Only once its rows have been the same in two calls is
         # reconnaissance worthwhile.
         changed = outdated.changed(call)
         found = call.deciding(outdated.facts)
         changes = bool(changed) and not (call.are_scalars(changed) and scalars_return(call, found))
-        if outdated.facts.stays_in_sequence and call.options.strategy == "auto":
+        if outdated.facts.stays_in_sequence and may_run_alone:
             alone = "its rows have changed, and it already ran in sequence before"
         samples_rows, stays = outdated.facts.samples_rows_next, outdated.stays
-    leaves_rows = Failure.LEFT_ROWS in failed and call.may_run_alone
+    leaves_rows = Failure.LEFT_ROWS in failed and may_run_alone
     spec = LoopSpec(
         cluster.new_name(),
         sent_to(cluster, call.body, compiled=True),

@@ -59,7 +59,7 @@ class KeptLoop:
             and self.key == call.key
             and not self.facts.planning_is_deferred
             and not (self.facts.is_volatile and not call.remembers)
-            and not (self.facts.is_volatile and Failure.LEFT_ROWS in self.failed and not call.may_run_alone)
+            and not (self.facts.is_volatile and Failure.LEFT_ROWS in self.failed and call.options.strategy != "auto")
             and self.indices == call.indices
             and not (self.facts.is_dealt and self.users > 0 and self.deal != call.deal)
             and all(self._lies_as_planned(call, position) for position in self.facts.placed)

@@ -46,11 +46,11 @@ def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts
         return _prepare_like(spec.template, tasks, spec, start)
     counters = copyable_counters(spec, tasks)
     if copies_are_best(counters, tasks):
-        return _prepare(node, replace(spec, counters=counters), arguments, start)
+        return _prepare_with_copies(node, spec, arguments, start, counters)
     few = of_few_rows(counters, tasks)
     if not few:
         return _prepare_with_copies_if_needed(node, spec, arguments, start, tasks, counters)
-    facts = _prepare(node, replace(spec, counters=few), arguments, start)
+    facts = _prepare_with_copies(node, spec, arguments, start, few)
     if not any(node.comm.allgather(facts is not None and facts.has_no_parallel_plan)):
         return facts
     others = _prepare_with_copies_if_needed(node, spec, arguments, _Start(), tasks, counters)
@@ -102,12 +102,12 @@ def _prepare_with_copies_if_needed(
     counters: frozenset[int],
 ) -> LoopFacts | None:
     """Prepare a loop; with copies of its counters, if it has a parallel plan only then."""
-    facts = _prepare(node, spec, arguments, start, counters)
+    facts = _prepare(tasks, spec, start, counters)
     alone = facts is not None and facts.has_no_parallel_plan
     if not (counters and any(node.comm.allgather(alone)) and counters_are_the_bottleneck(counters, tasks, facts)):
         return facts
     first: NodeLoop = node.store[spec.name]
-    final = _prepare(node, replace(spec, counters=counters), arguments, _Start())
+    final = _prepare_with_copies(node, spec, arguments, _Start(), counters)
     if any(node.comm.allgather(final is not None and final.plan.strategy == "sequential")):
         node.store[spec.name] = first  # copies of the counters would only add a barrier
         if final is None or facts is None:
@@ -127,19 +127,18 @@ class _Start:
     compiled: float = field(default_factory=lambda: COMPILE_CLOCK.seconds)
 
 
-def _prepare(
-    node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: _Start, counters: frozenset[int] = frozenset()
+def _prepare_with_copies(
+    node: Node, spec: LoopSpec, arguments: tuple[Any, ...], start: _Start, counters: frozenset[int]
 ) -> LoopFacts | None:
-    """Prepare a loop.
+    spec = replace(spec, counters=counters)
+    return _prepare(NodeTasks.of(node, spec, arguments, spec.options.team), spec, start)
 
-    Parameters
-    ----------
-    start
-        When preparation began.
-    counters
-        Tables of which each thread could have a copy, but does not in this attempt.
-    """
-    whole = NodeTasks.of(node, spec, arguments, spec.options.team)
+
+def _prepare(
+    whole: NodeTasks, spec: LoopSpec, start: _Start, counters: frozenset[int] = frozenset()
+) -> LoopFacts | None:
+    """Prepare a loop, of which each thread could have a copy of `counters`, but does not in this attempt."""
+    node = whole.node
     check_near(whole)
     decision = decide_recording(spec, whole)
     program, shards, memory = decision.tasks.program, whole.shards, decision.memory

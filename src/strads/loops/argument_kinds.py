@@ -33,16 +33,7 @@ def bind_arguments(
 ) -> BoundArguments:
     """Classify the arguments of a loop and give Python floats the tables' floating dtype.
 
-    Parameters
-    ----------
-    body
-        The function.
-    arguments
-        Arguments for its parameters after the first.
-    batches
-        What the first parameter is a minibatch of, if it is not an index.
-    overlaps
-        Arguments that share memory at the driver, as found by `overlaps`.
+    `batches`: what the first parameter is a minibatch of, if it is not an index.
 
     Raises
     ------

@@ -13,36 +13,17 @@ _ELEMENT, _SCATTERED = 64, 512  # bytes of a row of which tasks access an elemen
 
 @dataclass(frozen=True)
 class ArgumentRoles:
-    """Roles of the arguments of a compiled loop, by position.
-
-    Attributes
-    ----------
-    roles
-        Role of each argument.
-    table_of
-        Position of each argument whose accesses are recorded → number of its table in the records.
-    by_element
-        Arguments for which elements are recorded rather than rows; with ghosts only.
-    near
-        Tables whose rows are drawn by `near`, or indexed by such rows → their group.
-    in_turn
-        Tables read as A[k] that determine rows of others.
-    most_used
-        Written tables of which tasks access only elements T[i, j] → at most so many bytes of a row are touched.
-    read_in_ghosts
-        Written tables with columns that the loop does not write and that determine rows: ghosts show their real values.
-    counters
-        Relaxed tables to which tasks only add integers: it does not matter which thread adds to which replica.
-    """
+    """Roles of the arguments of a compiled loop, by position."""
 
     roles: tuple[Role, ...]
-    table_of: dict[int, int]
-    by_element: frozenset[int]
-    near: Mapping[int, int]
-    in_turn: tuple[int, ...]
-    most_used: Mapping[int, int]
+    table_of: dict[int, int]  # arguments whose accesses are recorded → number of the table in the records
+    by_element: frozenset[int]  # of which elements are recorded rather than rows; with ghosts only
+    near: Mapping[int, int]  # tables whose rows are drawn by `near`, or indexed by such rows → their group
+    in_turn: tuple[int, ...]  # tables read as A[k] that determine rows of others
+    most_used: Mapping[int, int]  # written tables accessed only as T[i, j] → at most so many bytes of a row are touched
+    # Written tables with columns that the loop does not write and that determine rows: ghosts show their real values.
     read_in_ghosts: frozenset[int]
-    counters: frozenset[int]
+    counters: frozenset[int]  # relaxed tables to which tasks only add integers: any thread may add to any replica
     _reads_count_as_writes: frozenset[int]
 
     @classmethod

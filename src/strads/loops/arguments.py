@@ -301,15 +301,7 @@ class BoundArguments:
         return {i: a for i, a in enumerate(self.arguments) if isinstance(a, AccumulatorArgument)}
 
     def storages(self, of_table: Callable[[int, TableArgument], Any], of_sums: Mapping[int, Any]) -> tuple[Any, ...]:
-        """Return what compiled code is passed for each argument; for maps, it includes the index.
-
-        Parameters
-        ----------
-        of_table
-            Returns the storage of a table, given its position.
-        of_sums
-            That of each accumulator, by position.
-        """
+        """Return what compiled code is passed for each argument; for maps, it includes the index."""
         return tuple(
             argument.by_key(of_table(position, argument))
             if isinstance(argument, TableArgument)

@@ -26,21 +26,7 @@ def perform_loop(
     pack: Callable[[Any], Any],
     unpack: Callable[[Any], Any],
 ) -> Any:
-    """Run a loop, or skip it if a checkpoint has its result.
-
-    Parameters
-    ----------
-    name
-        Of the function that the user calls.
-    run
-        Runs the loop.
-    body, arguments
-        Those of the call.
-    options
-        Everything else that the result depends on.
-    pack, unpack
-        As in `Operator`.
-    """
+    """Run a loop, or skip it if a checkpoint has its result, which depends on body, arguments and `options` alone."""
     tables = {id(table): table for argument in arguments if (table := table_of(argument)) is not None}
     small = {id(value): value for value in arguments if isinstance(value, Accumulator | RandomNumbers)}
 

@@ -27,15 +27,6 @@ class Reconnaissance:
     """A reconnaissance of some tasks.
 
     Each method raises `TaskFailed` if a task raises, typically because of an index out of range; none writes a table.
-
-    Attributes
-    ----------
-    recorder
-        The compiled recorder of the body.
-    bound, indices
-        The arguments, and the indices of the tasks.
-    team
-        The threads that record.
     """
 
     recorder: Recorder

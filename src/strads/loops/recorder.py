@@ -69,16 +69,7 @@ class Copies:
 class Recorder:
     """Records the accesses of one body; compiled once and used for every reconnaissance.
 
-    Parameters
-    ----------
-    bodies
-        Numba dispatchers of the body: a task runs all of them.
-    bound, argument_roles
-        The arguments and their roles.
-    scratch
-        Whether tasks compute with copies of real rows rather than with ghosts.
-    chunk
-        Tasks recorded by one thread at a time.
+    A task runs all of `bodies`, Numba dispatchers; with `scratch`, with copies of real rows rather than ghosts.
     """
 
     def __init__(

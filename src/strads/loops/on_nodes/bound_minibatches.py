@@ -39,54 +39,24 @@ _RECORDED_AT_A_TIME = 4096  # minibatches
 
 @dataclass(frozen=True)
 class SyncCall:
-    """A `sync_for` as the driver describes it to the nodes.
-
-    Attributes
-    ----------
-    body, fastmath, recon
-        As given by the user.
-    data, arguments
-        References to tables on the nodes; if the driver's process is the only node, the tables themselves.
-    kinds, contents
-        Keys of each argument, and finally of the data: of what it is, and of what it holds (tables; None for others).
-    overlaps
-        Arguments that share memory.
-    aggregations
-        Aggregations of the tables among the arguments, by position.
-    minibatches, consistency
-        The minibatches to run, and the consistency model.
-    team
-        The threads, if not those of the node.
-    """
+    """A `sync_for` as the driver describes it to the nodes."""
 
     body: Callable[..., Any]
-    data: Any
-    arguments: tuple[Any, ...]
+    data: Any  # a reference to a table on the nodes; if the driver's process is the only node, the table; or a range
+    arguments: tuple[Any, ...]  # with references in the same way
     minibatches: Minibatches
     consistency: Consistency
     recon: bool
     fastmath: bool
-    team: ThreadTeam | None = None
-    kinds: tuple[Any, ...] = ()
-    contents: tuple[Any, ...] = ()
-    overlaps: tuple[tuple[int, int], ...] = ()
-    aggregations: Mapping[int, Aggregation] = field(default_factory=dict)
+    team: ThreadTeam | None = None  # if not that of the node
+    kinds: tuple[Any, ...] = ()  # keys of what each argument is, and finally the data
+    contents: tuple[Any, ...] = ()  # keys of what these hold, if they are tables; None for others
+    overlaps: tuple[tuple[int, int], ...] = ()  # arguments that share memory
+    aggregations: Mapping[int, Aggregation] = field(default_factory=dict)  # by the position of the argument
 
 
 class BoundMinibatches:
-    """A `sync_for`, bound to the tables of this node.
-
-    Attributes
-    ----------
-    node, call, team
-        The node, the call, and the threads that execute it.
-    bound, program
-        The arguments, and the program compiled for them; `written` are the positions of the written tables.
-    workers, numbers
-        This node's workers, and their minibatches.
-    totals
-        Sums of accumulators, by position.
-    """
+    """A `sync_for`, bound to the tables of this node."""
 
     def __init__(self, node: Node, call: SyncCall):
         self.node = node
@@ -100,8 +70,8 @@ class BoundMinibatches:
         self.program = find_program(BatchProgram, call.body, self.bound, call.fastmath)
         self.is_checkable = self.program.compile_check(self.bound)  # whether indices are checked before the run
         first, last = call.minibatches.worker_bounds(node.size)[node.rank : node.rank + 2].tolist()
-        self.workers = range(first, last)
-        self.numbers = range(*call.minibatches.bounds[[first, last]].tolist())
+        self.workers = range(first, last)  # of this node
+        self.numbers = range(*call.minibatches.bounds[[first, last]].tolist())  # of their minibatches
         self.totals = {p: zero_totals(call.minibatches.workers, a.dtype) for p, a in self.bound.sums.items()}
         self._check()
 

@@ -18,12 +18,7 @@ from strads.schedule.strategies.dealing import Deal, deal_plan
 def deal_anew(
     node: Node, name: str, arguments: tuple[Any, ...], deal: Deal, team: ThreadTeam | None
 ) -> LoopFacts | None:
-    """Deal the rows of a prepared loop; what was recorded, compiled and checked remains.
-
-    Returns
-    -------
-    The facts of the loop on node 0; None elsewhere.
-    """
+    """Deal the rows of a prepared loop; what was recorded, compiled and checked remains. Node 0 returns its facts."""
     loop: NodeLoop = node.store[name]
     parts, found = None, None
     if node.rank == 0:

@@ -39,22 +39,10 @@ def run(
     team: ThreadTeam | None = None,
     record_order: bool = False,
 ) -> NodeResult:
-    """Execute this node's part of a prepared loop once.
+    """Execute this node's part of a prepared loop once, with the current values of the arguments.
 
-    Parameters
-    ----------
-    node
-        This node.
-    name
-        Name of the loop in the node's store.
-    arguments
-        Arguments as described by the driver, with the current values.
-    contents
-        Content keys of the arguments that are kept in plan order: their copies remain valid while these are unchanged.
-    team
-        The threads, if not those of the node.
-    record_order
-        Whether to record the order of tasks under row locks.
+    Copies in plan order remain valid while `contents`, the keys of their arguments, are unchanged. `record_order`:
+    whether to record that of tasks under row locks.
     """
     loop: NodeLoop = node.store[name]
     loop.tables = tuple(argument for argument in arguments if isinstance(argument, TableRef))

@@ -36,25 +36,13 @@ _EXPENSIVE_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more than
 
 @dataclass(frozen=True, eq=False)
 class NodeTasks:
-    """Tasks of a loop on a node.
-
-    Attributes
-    ----------
-    node, team
-        The node, and the threads.
-    program, bound
-        The compiled body, and its arguments.
-    shards
-        The node's part of each distributed table, by the position of the argument.
-    indices
-        Indices of the tasks.
-    """
+    """Tasks of a loop on a node."""
 
     node: Node
     team: ThreadTeam
     program: LoopProgram
     bound: BoundArguments
-    shards: dict[int, Shard]
+    shards: dict[int, Shard]  # the node's part of each distributed table, by the position of the argument
     indices: LoopIndices
 
     @classmethod
@@ -260,14 +248,8 @@ class NodeTasks:
         """Whether a loop that runs in sequence should check every index in the run rather than all of them beforehand.
 
         Checks keep the compiler from vectorizing loops, and such a run keeps a copy of what it writes; reconnaissance
-        takes about as long as a run or, if tasks copy rows, much longer.
-
-        Parameters
-        ----------
-        tasks
-            Number of tasks of the whole loop.
-        changes
-            Whether the data that determine the rows change from call to call, as far as is known.
+        takes about as long as a run or, if tasks copy rows, much longer. `tasks`: of the whole loop. `changes`: whether
+        the data that determine the rows change from call to call, as far as is known.
         """
         program, bound = self.program, self.bound
         if changes and program.writes_little(bound, tasks):

@@ -22,15 +22,7 @@ _MAX_COPIED = 2  # times the number of rows of a table: segments may overlap
 
 
 class InPlanOrder:
-    """The tables of a loop that are stored in plan order on a node.
-
-    Parameters
-    ----------
-    loop, tasks
-        The prepared loop, bound to the node.
-    roles
-        Roles of the arguments in this run.
-    """
+    """The tables of a loop that are stored in plan order on a node."""
 
     def __init__(self, loop: NodeLoop, tasks: NodeTasks, roles: Sequence[Role]):
         self._loop, self._tasks, self._roles = loop, tasks, roles

@@ -34,12 +34,7 @@ from strads.schedule.records.parts import concatenated, nothing_recorded
 
 
 def prepare(node: Node, spec: LoopSpec, arguments: tuple[Any, ...]) -> LoopFacts | None:
-    """Record this node's share of the tasks; node 0 plans; each node keeps its part of the plan.
-
-    Returns
-    -------
-    The facts of the loop on node 0; None elsewhere.
-    """
+    """Record this node's share of the tasks; node 0 plans and returns facts; each node keeps its part of the plan."""
     start = _Start()
     tasks = NodeTasks.of(node, spec, arguments, spec.options.team)
     if spec.template is not None and _serves(spec.template, tasks):

@@ -59,45 +59,21 @@ _ALL_ROWS = SequentialReason("its order matters, and rng.near draws from all row
 
 @dataclass(frozen=True)
 class RecordingDecision:
-    """What is known about a loop before it runs.
+    """What is known about a loop before it runs."""
 
-    Attributes
-    ----------
-    tasks
-        The node's tasks, with the program that has recorded them.
-    memory
-        Memory for copies of tables in plan order, by position.
-    records
-        What was recorded; empty if that is not needed.
-    alone
-        Why the loop has to run as one job, if it has to.
-    plan
-        The plan, if it was made without records.
-    checks_all, follows_contents
-        Whether nothing was recorded or checked beforehand, so that the run checks every access; and whether the reason
-        to run in sequence is due to the contents of the arguments: the loop is prepared again when they change.
-    failure
-        The error of the attempt to record it.
-    keeps_order
-        Whether tasks read elements that earlier ones wrote.
-    rejected, loop_sample
-        Why no strategy would do, if it was tried on a part of the loop; what such parts showed.
-    serves_one_call
-        Whether a plan would serve one call only, as rows change from call to call.
-    """
-
-    tasks: NodeTasks
-    memory: dict[int, NDArray[Any]]
-    records: AccessRecords
-    alone: SequentialReason | None
-    plan: Plan | None = None
-    checks_all: bool = False
+    tasks: NodeTasks  # of the node, with the program that has recorded them
+    memory: dict[int, NDArray[Any]]  # for copies of tables in plan order, by position
+    records: AccessRecords  # empty if they are not needed
+    alone: SequentialReason | None  # why the loop has to run as one job, if it has to
+    plan: Plan | None = None  # if it was made without records
+    checks_all: bool = False  # whether nothing was recorded or checked beforehand: the run checks every access
+    # Whether `alone` is due to the contents of the arguments: the loop is prepared again when they change.
     follows_contents: bool = False
-    failure: StradsError | None = None
-    keeps_order: bool = False
-    rejected: dict[str, str] = field(default_factory=dict)
-    loop_sample: LoopSample | None = None
-    serves_one_call: bool = False
+    failure: StradsError | None = None  # of the attempt to record it
+    keeps_order: bool = False  # whether tasks read elements that earlier ones wrote
+    rejected: dict[str, str] = field(default_factory=dict)  # why no strategy would do, if tried on a part of the loop
+    loop_sample: LoopSample | None = None  # what such parts showed
+    serves_one_call: bool = False  # whether a plan would serve one call only, as rows change from call to call
 
 
 def decide_recording(spec: LoopSpec, whole: NodeTasks) -> RecordingDecision:

@@ -25,16 +25,8 @@ _keeping = threading.Lock()
 def undo(node: Node, name: str, failed_run: int) -> None:
     """Make tables consistent after an aborted run: restore the copies made before it or, without any, send rows home.
 
-    A row is at the target of the last of its moves that has arrived: the sender keeps its copy.
-
-    Parameters
-    ----------
-    node
-        This node.
-    name
-        Name of the loop in the node's store.
-    failed_run
-        Number of the program run; a node may have failed before it reached the loop, or have finished its part.
+    A row is at the target of the last of its moves that has arrived: the sender keeps its copy. A node may have
+    failed before it reached the loop, or have finished its part: `failed_run` is the number of the program run.
     """
     loop: NodeLoop = node.store[name]
     if loop.run != failed_run:

@@ -27,17 +27,8 @@ def aligned(count: int) -> NDArray[np.uint8]:
 def write_direct(path: str, pieces: Iterable[Any]) -> bool:
     """Write a file from pieces of bytes, and wait until it is on disk.
 
-    Parameters
-    ----------
-    path
-        Overwritten.
-    pieces
-        Buffers of any lengths. Those that begin at a block, in memory and in the file, are not copied.
-
-    Returns
-    -------
-    bool
-        False if the operating system or the file system has no direct writes: nothing was written then.
+    Pieces may have any length; those that begin at a block, in memory and in the file, are not copied. Returns False if
+    the operating system or the file system has no direct writes: nothing was written then.
 
     Raises
     ------

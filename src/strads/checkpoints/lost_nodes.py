@@ -23,15 +23,7 @@ class Nodes(Protocol):
 
 
 class NodeRecovery:
-    """The operators run since the latest snapshot, which are repeated on other nodes.
-
-    Parameters
-    ----------
-    past : ReExecution
-        Restores from snapshots.
-    inside
-        Returns a context in which accesses are not those of the program's own code.
-    """
+    """The operators run since the latest snapshot, which are repeated on other nodes; `inside`: as in `ReExecution`."""
 
     def __init__(
         self, nodes: Nodes, roots: Roots, past: ReExecution, inside: Callable[[], AbstractContextManager[None]]
@@ -48,12 +40,7 @@ class NodeRecovery:
     def keep_writes(self, position: int, numbers: list[int], *, is_saved: bool) -> None:
         """Keep what the program's own code has written to roots before the operator at a position.
 
-        Parameters
-        ----------
-        numbers
-            Numbers of the roots.
-        is_saved
-            Whether the latest snapshot has what it wrote to the nodes.
+        `is_saved`: whether the latest snapshot has what it wrote to the nodes.
         """
         with self._inside():
             for number in numbers:
@@ -68,18 +55,9 @@ class NodeRecovery:
         self._recent = [step for step in self._recent if step.position >= position]
 
     def replace(self, error: NodeFailure, latest: Manifest | None, roots: list[tuple[int, Any]], running: int) -> None:
-        """Replace the nodes, and bring them to the present state.
+        """Replace the nodes, and bring the roots in use to the present state; the caller repeats `running` operators.
 
-        Parameters
-        ----------
-        error
-            What has happened to them; raised if they cannot be replaced, or if something that they had is lost.
-        latest
-            The latest snapshot.
-        roots
-            Numbers and roots that are in use.
-        running
-            Number of operators that the caller repeats.
+        `error`, what has happened, is raised if they cannot be replaced, or if something that they had is lost.
         """
         used = [(number, root) for number, root in roots if not is_result(root)]
         if latest is None or latest.position <= self._gap or any(number not in latest.states for number, _ in used):

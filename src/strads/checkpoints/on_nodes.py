@@ -18,23 +18,11 @@ _POLL = 0.02  # seconds
 
 @dataclass(frozen=True)
 class SaveTicket:
-    """Tells nodes where to write their parts of a snapshot.
+    """Tells nodes where to write their parts of a snapshot."""
 
-    Attributes
-    ----------
-    url
-        The folder.
-    prefix
-        Beginning of the names of files.
-    number
-        Number of the ticket in this snapshot.
-    previous
-        Checksum → file of the latest snapshot.
-    """
-
-    url: str
-    prefix: str
-    number: int
+    url: str  # the folder
+    prefix: str  # beginning of the names of the snapshot's files
+    number: int  # of the ticket in this snapshot
     previous: Previous = field(default_factory=dict)
 
     def report(self, rank: int) -> str:
@@ -46,12 +34,7 @@ class SaveTicket:
 def saving(target: "Save | SaveTicket", rank: int) -> Iterator[Save]:
     """Context in which a node makes the tree of its part; the files are written in the background afterwards.
 
-    Parameters
-    ----------
-    target
-        The driver's own `Save` if it is the only node, else a ticket.
-    rank
-        This node.
+    `target`: the driver's own `Save` if it is the only node, else a ticket.
     """
     if isinstance(target, Save):
         yield target

@@ -52,42 +52,18 @@ class SessionLoad(Load):
 
 @dataclass(frozen=True)
 class Step:
-    """Something to be done again: a skipped operator, or a write of the driver's own code.
+    """Something to be done again: a skipped operator, or a write of the driver's own code."""
 
-    Attributes
-    ----------
-    position
-        Number of operators before it.
-    run
-        Does it.
-    roots
-        Numbers of the roots that it uses.
-    is_write
-        Whether it is a write, which is needed even if a later snapshot is used.
-    """
-
-    position: int
+    position: int  # number of operators before it
     run: Callable[[], None]
-    roots: frozenset[int] = frozenset()
-    is_write: bool = False
+    roots: frozenset[int] = frozenset()  # numbers of those that it uses
+    is_write: bool = False  # which is needed even if a later snapshot is used
 
 
 class ReExecution:
     """The state of a program between skipped operators.
 
-    Parameters
-    ----------
-    found : Found
-        The snapshots.
-    roots : Roots
-        Those of this process.
-    inside
-        Returns a context in which accesses are not those of the program's own code.
-
-    Attributes
-    ----------
-    lost : set of int
-        Roots whose state no snapshot has.
+    `inside` returns a context in which accesses are not those of the program's own code.
     """
 
     def __init__(self, found: Found, roots: Roots, inside: Callable[[], AbstractContextManager[None]]):
@@ -95,7 +71,7 @@ class ReExecution:
         self._base = 0  # position of the state in memory
         self._steps: list[Step] = []  # from there on
         self._stale: set[int] = set()  # roots whose state is older than the program believes
-        self.lost: set[int] = set()
+        self.lost: set[int] = set()  # roots whose state no snapshot has
         self._failure: str | None = None  # why the state cannot be brought up to date
         self._restored: set[int] = set()  # roots that the latest snapshot had
         self._written: dict[int, int] = {}  # root → position of the latest write of the program's own code
@@ -323,28 +299,13 @@ def _content(manifest: Manifest, number: int) -> Tree:
 
 
 class LateOperator:
-    """An operator that may be run later, or once more, on what it was called with.
-
-    Parameters
-    ----------
-    position
-        Number of operators before it.
-    operator
-        What to run.
-    numbers
-        Those of its roots.
-
-    Attributes
-    ----------
-    signature
-        Digest of everything that determines what it does.
-    """
+    """An operator that may be run later, or once more, on what it was called with."""
 
     def __init__(self, position: int, operator: Operator, numbers: Sequence[int]):
-        self.position, self.operator = position, operator
-        self._numbers = numbers
+        self.position, self.operator = position, operator  # position: the number of operators before it
+        self._numbers = numbers  # of its roots
         described = operator.signature()
-        self.signature = digest(operator.name, numbers, described)
+        self.signature = digest(operator.name, numbers, described)  # of everything that determines what it does
         self._before = [value.small_state() for value in operator.values]
         self._arrays = [(array, array.copy()) for array in _small_arrays(described)]
 

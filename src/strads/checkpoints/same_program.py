@@ -9,17 +9,10 @@ from strads.errors import CheckpointError, NodeFailure, ProgramStopped
 
 
 def check_operator(late: LateOperator, contents: Mapping[int, str | None], entry: Entry, url: str) -> None:
-    """Compare an operator with that of the earlier run.
+    """Compare an operator with that of the earlier run, of which the journal has the entry.
 
-    Parameters
-    ----------
-    contents
-        Checksums of what it is the first to use, or to use since the program's own code has written it, by number; None
-        where unknown.
-    entry : Entry
-        What the journal says of the operator there.
-    url
-        Of the checkpoint, for the message.
+    `contents`: checksums of what it is the first to use, or to use since the program's own code has written it, by
+    number; None where unknown.
 
     Raises
     ------

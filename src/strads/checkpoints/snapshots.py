@@ -62,30 +62,12 @@ class Counters:
 
 
 class SnapshotWriter:
-    """Writes the snapshots of a run.
-
-    Parameters
-    ----------
-    found : Found
-        The snapshots of an earlier run, which stay, and the journal, which grows while the program runs.
-    owner : Ownership
-        Nothing is written once another program has begun to write to the folder.
-    keep : int
-        How many of the latest snapshots stay.
-
-    Attributes
-    ----------
-    counters : Counters
-    observed : set of int
-        Positions whose snapshots stay because the program has read tables there.
-    is_stopped
-        Whether the folder is another program's now.
-    """
+    """Writes the snapshots of a run, of which the `keep` latest stay, unless another program writes to the folder."""
 
     def __init__(self, found: Found, owner: Ownership, keep: int):
         self.counters = Counters()
-        self.observed: set[int] = set()
-        self.is_stopped = False
+        self.observed: set[int] = set()  # positions whose snapshots stay because the program has read tables there
+        self.is_stopped = False  # whether the folder is another program's now
         self._owner = owner
         self._found, self._folder, self._journal, self._keep = found, found.folder, found.journal, keep
         self._kept = [each for position in sorted(found.names) if (each := found.at(position)) is not None]
@@ -110,14 +92,9 @@ class SnapshotWriter:
             return self._job is not None
 
     def submit(self, position: int, states: Callable[[SnapshotSave, Manifest | None], dict[int, Tree]]) -> None:
-        """Stage a snapshot, and let it be written. The writer must not be busy.
+        """Stage a snapshot after `position` operators, and let it be written. The writer must not be busy.
 
-        Parameters
-        ----------
-        position
-            Number of operators that have finished.
-        states
-            Returns the tree of each thing; called once, with what turns state to trees, and the latest snapshot.
+        `states` returns the tree of each thing; called once, with what turns state to trees, and the latest snapshot.
         """
         prefix = f"arrays/{position:010d}-{secrets.token_hex(4)}"
         stage = Stage(prefix, self._buffers)

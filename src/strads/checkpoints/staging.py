@@ -91,21 +91,9 @@ class Stage:
         self._hashes += [list(itertools.islice(hashes, count)) for count in counts]
 
     def write(self, folder: Folder, previous: Previous, is_wanted: Callable[[], bool]) -> dict[str, tuple[str, str]]:
-        """Write the arrays to one file; those that an earlier file holds are not written again.
+        """Write the arrays to one file, but for those that the latest snapshot's files hold.
 
-        Parameters
-        ----------
-        folder
-            Where to write.
-        previous
-            The files of the latest snapshot, by checksum.
-        is_wanted
-            Asked whether to go on.
-
-        Returns
-        -------
-        dict
-            Name of each array → the file that holds it, and its checksum.
+        Returns the name of each array → the file that holds it, and its checksum.
         """
         written: dict[str, tuple[str, str]] = {}
         fresh: list[tuple[str, str, NDArray[Any]]] = []

@@ -157,23 +157,18 @@ class LoopProgram:
             return None
         with COMPILE_CLOCK.lock:
             if kind not in self._variants:
-                options: Any = {"fastmath": self._may_reorder, "facts": facts, "variant": kind}
-                self._variants[kind] = LoopProgram(self.body, bound, **options)
+                self._variants[kind] = self._other(bound, facts=facts, variant=kind)
             return self._variants[kind]
 
     def by_element(self, bound: BoundArguments) -> "LoopProgram | None":
         """Return the program whose reconnaissance distinguishes the elements of rows; None if that is no use."""
         with COMPILE_CLOCK.lock:
             if self._by_element is None and self.facts.by_element and self._ghosts_suffice(bound):
-                self._by_element = LoopProgram(
-                    self.body,
-                    bound,
-                    fastmath=self._may_reorder,
-                    facts=self.facts,
-                    variant=self.variant,
-                    by_element=True,
-                )
+                self._by_element = self._other(bound, facts=self.facts, variant=self.variant, by_element=True)
             return self._by_element
+
+    def _other(self, bound: BoundArguments, **options: Any) -> "LoopProgram":
+        return LoopProgram(self.body, bound, fastmath=self._may_reorder, **options)
 
     def _task(self, body: Any) -> Any:
         """Return the compiled function of an index and all arguments, given that of the body."""

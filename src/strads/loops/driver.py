@@ -17,25 +17,12 @@ from strads.dds import Accumulator, at_start
 from strads.dds.arguments import keep_limits, mark_written, table_of
 from strads.engine.plans.executor import zero_totals
 from strads.errors import AccessPatternError, BodyIndexError, BodyKeyError, NodeFailure
+from strads.loops import kept_loops
 from strads.loops.argument_kinds import check_call
 from strads.loops.cache_keys import content_key
 from strads.loops.call import Call
 from strads.loops.indices import LoopIndices
-from strads.loops.kept_loops import (
-    Failure,
-    KeptLoop,
-    NewCalls,
-    drop,
-    drop_closed,
-    earlier_failures,
-    find,
-    keep,
-    new_calls,
-    release,
-    retire_outdated,
-    scalars_return,
-    why_again,
-)
+from strads.loops.kept_loops import Failure, KeptLoop, NewCalls
 from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
 from strads.loops.on_nodes.first_look import LEFT_ROWS
@@ -130,25 +117,25 @@ def _prepared(call: Call, failed: Failure = Failure.NEVER) -> Iterator[tuple[Kep
 
     A loop that has just `failed` is prepared again in any case.
     """
-    drop_closed()
-    kept = None if failed else find(call)
+    kept_loops.drop_closed()
+    kept = None if failed else kept_loops.find(call)
     is_new = kept is None
     if kept is None:
-        kept = _prepare(call, failed | earlier_failures(call), why_again(call, failed))
+        kept = _prepare(call, failed | kept_loops.earlier_failures(call), kept_loops.why_again(call, failed))
     try:
         if kept.facts.is_dealt and kept.deal != call.deal:
             _deal_anew(call, kept)
         yield kept, is_new
     finally:
-        release(kept)
+        kept_loops.release(kept)
 
 
 def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
     """Prepare a loop, `again` for some reason if not empty; returns it marked as in use."""
     cluster, arguments = call.cluster, call.arguments
-    outdated = retire_outdated(call)
+    outdated = kept_loops.retire_outdated(call)
     is_new = call.remembers and outdated is None and not failed
-    earlier = new_calls(call) if is_new else NewCalls()
+    earlier = kept_loops.new_calls(call) if is_new else NewCalls()
     changes = earlier.are_many
     changed = frozenset[int]()
     samples_rows, stays, alone = False, LEFT_ROWS, CHANGING.reason if changes and earlier.in_sequence else ""
@@ -158,7 +145,7 @@ def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
         # reconnaissance worthwhile.
         changed = outdated.changed(call)
         found = call.deciding(outdated.facts)
-        changes = bool(changed) and not (call.are_scalars(changed) and scalars_return(call, found))
+        changes = bool(changed) and not (call.are_scalars(changed) and kept_loops.scalars_return(call, found))
         if outdated.facts.stays_in_sequence and may_run_alone:
             alone = "its rows have changed, and it already ran in sequence before"
         samples_rows, stays = outdated.facts.samples_rows_next, outdated.stays
@@ -188,7 +175,7 @@ def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
         raise
     if is_new:
         earlier.add(call, facts)
-    return keep(call, spec.name, facts, failed, changes=changes, stays=stays)
+    return kept_loops.keep(call, spec.name, facts, failed, changes=changes, stays=stays)
 
 
 def _prepare_on_nodes(call: Call, spec: LoopSpec) -> LoopFacts:
@@ -206,7 +193,7 @@ def _deal_anew(call: Call, kept: KeptLoop) -> None:
     try:
         results = call.cluster.run(deal_anew, kept.name, call.references({}), call.deal, call.options.team)
     except BaseException:
-        drop(kept)  # some nodes may have the new plan, others the old one
+        kept_loops.drop(kept)  # some nodes may have the new plan, others the old one
         raise
     kept.facts = next(facts for facts in results if facts is not None)
     kept.deal = call.deal

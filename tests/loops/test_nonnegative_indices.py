@@ -194,7 +194,7 @@ def test_what_is_known():
     assert known_of(gather, P, J, T, x) == {LOOP_INDEX, ("content", 0, None), ("content", 1, None)}
     assert known_of(by_scalar, 1, 0, T, x) >= {LOOP_INDEX, ("argument", 0), ("argument", 1)}
     assert known_of(subtract, J, T, x) == {LOOP_INDEX}, "differences may be negative"
-    assert known_of(by_offset, J, T, x) == {LOOP_INDEX}, "numbers that a loop adds up may be large"
+    assert known_of(by_offset, J, T, x) == {LOOP_INDEX, ("content", 0, None)}, "its condition limits p"
     assert known_of(by_place, J, T, x) == {LOOP_INDEX, ("content", 0, None), ("axis", 0, 0)}
 
 

@@ -1,6 +1,7 @@
 """Calls for which an earlier call's plan cannot be used: what `explain` says of them, and what becomes of that plan."""
 
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_a_loop_that_does_not_serve_a_call_still_knows_what_it_was_prepared_for(
 
 def left_behind():
     """Prepared loops that this process stores as a node, though none of its calls can use them."""
-    stored = cluster.current().here.node(0).store
+    (stored,) = cluster.current().here.run(attrgetter("store"))
     return {n for n, item in stored.items() if isinstance(item, NodeLoop)} - {kept.name for kept in kept_loops._kept}
 
 

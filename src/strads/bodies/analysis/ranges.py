@@ -131,7 +131,9 @@ class Ranges:
         if self._assuming is Assuming.NOTHING or (high is not None and high.at < 0):
             return high
         most = self.intervals.most(variable, point) if self.definitions.root(variable) in self.integers else None
-        return high if most is None else Bound(-1, most[1] | {(("plus", most[0], 1), size)})
+        if most is None or most[0] == size:
+            return high
+        return Bound(-1, most[1] | {(("plus", most[0], 1), size)})
 
     def _of_scalar(self, variable: str, size: Size) -> tuple[int, Fits] | None:
         """Return what `between` does for a scalar argument, plus a constant: its value is known before a run."""

@@ -9,6 +9,7 @@ from numba.core import ir
 from strads.bodies.analysis.dataflow import Dataflow
 from strads.bodies.analysis.effects import Access, AnyAccess, Effects, FallibleOperation
 from strads.bodies.analysis.inlining import indexed, indices_of
+from strads.bodies.analysis.own_rows import OwnRows
 from strads.bodies.analysis.ranges import Ranges
 from strads.bodies.analysis.values import Fits, Given, Size, Value, limit_of, of_contents
 
@@ -53,6 +54,7 @@ class _IndexProver:
         relaxed = {position for position in effects.writes if adds_up or kinds[position].relaxed}
         self._changing = relaxed | effects.doubtful
         self._ranges = _ranges(flow)
+        self._own_rows = OwnRows(self._ranges, flow.memory.index)
         self._tuples = {
             statement.target.name: statement.value.items
             for block in flow.blocks.values()
@@ -83,7 +85,7 @@ class _IndexProver:
         if holder is None or self._flow.memory.kinds[access.argument].keyed:
             return access
         row, *_ = self._tuples.get(self._ranges.definitions.root(holder.index.name), [holder.index])
-        return replace(access, block=self._ranges.block(row.name, label))
+        return replace(access, block=self._own_rows.block(row.name, label))
 
     def _lasting(self, fits: Fits) -> Fits | None:
         """Return pairs of sizes with those under which they last throughout the loop; None if they may not."""
@@ -149,7 +151,7 @@ class _IndexProver:
 def _ranges(flow: Dataflow) -> Ranges:
     effects = flow.effects
     written = frozenset(effects.writes) | effects.doubtful | effects.escapes
-    return Ranges(flow.blocks, flow.cfg, flow.values, flow.memory.kinds, written, flow.memory.index)
+    return Ranges(flow.blocks, flow.cfg, flow.values, flow.memory.kinds, written)
 
 
 def _assumed(fits: Fits) -> tuple[bool, int]:

@@ -16,7 +16,7 @@ from strads.bodies.analysis.conditions import Conditions, Point
 from strads.bodies.analysis.definitions import SMALL, Definitions, operator_of
 from strads.bodies.analysis.intervals import Intervals
 from strads.bodies.analysis.kinds import TableKind
-from strads.bodies.analysis.values import FIRST_INDEX, INDICES, Block, Fits, Given, Size, Value, largest, of_contents
+from strads.bodies.analysis.values import FIRST_INDEX, INDICES, Fits, Given, Size, Value, largest, of_contents
 
 _DEEPEST, _MAX_STEPS = 10, 300  # recursion depth, and number of bounds, at which the search for a bound is given up
 _MAX_BITS = 61
@@ -73,8 +73,6 @@ class Ranges:
         The kinds of its tables.
     written
         Tables that the body may write.
-    loop_index
-        The value number of the loop index.
 
     Attributes
     ----------
@@ -93,11 +91,10 @@ class Ranges:
         values: Mapping[str, Value],
         kinds: Mapping[int, TableKind],
         written: frozenset[int],
-        loop_index: int | None = None,
     ):
         self.definitions, self._kinds = Definitions(blocks, values, written), kinds
         self.integers = self._find_integers()
-        self.intervals = Intervals(self, loop_index)
+        self.intervals = Intervals(self)
         self._conditions = Conditions(blocks, cfg, self.definitions, self.integers)
         self._assumed: dict[tuple[str, Size | None], Bound] = {}  # of φ nodes: see `_of_phi`
         self._steps, self._assuming = 0, Assuming.NOTHING  # of the current question: bounds so far
@@ -143,10 +140,9 @@ class Ranges:
             return None
         return 0, frozenset({(("constant", max(-added, 0)), own), (("plus", own, added + 1), size)})
 
-    def block(self, variable: str, point: Point) -> Block | None:
-        """Return the block of rows of the task's own that an index of a table selects from, if it is known."""
-        self._steps, self._assuming = 0, Assuming.SIZES
-        return self.intervals.block(variable, point)
+    def begin(self, assuming: Assuming) -> None:
+        """Begin a question; see `lower`."""
+        self._steps, self._assuming = 0, assuming
 
     def nonnegative(self, variable: str, point: Point) -> frozenset[Given] | None:
         """Return the numbers because of which an integer variable, used in a block, is not negative if they are not.

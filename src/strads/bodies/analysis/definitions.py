@@ -106,6 +106,29 @@ class Definitions:
             else:
                 return variable, added
 
+    def range_of(self, node: Any) -> tuple[int, str | None, str, int]:
+        """Return the block, start, end and step of the range that an element is taken from; step 0 if unknown.
+
+        A start of None is 0.
+        """
+        home, call = self.range_call(node)
+        if call is None:
+            return home, None, "", 0
+        names = [each.name for each in call.args]
+        if len(names) == 1:
+            return home, None, names[0], 1
+        return home, names[0], names[1], 1 if len(names) == 2 else self.constant(names[2]) or 0
+
+    def range_call(self, node: Any) -> tuple[int, Any]:
+        """Return the call of `range` that an element is taken from, and its block; None for other elements."""
+        home = 0
+        for op in ("iternext", "getiter", "call"):
+            home, node = self.block_and_node(self.root(node.value.name))
+            if not isinstance(node, ir.Expr) or node.op != op:
+                return home, None
+        is_range = self.value(node.func.name).constant is range and not node.kws and node.vararg is None
+        return home, node if is_range else None
+
 
 def operator_of(node: Any) -> Any:
     """Return the operator of a binary operation; None of anything else."""

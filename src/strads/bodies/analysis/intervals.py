@@ -59,7 +59,7 @@ class Intervals:
         if not isinstance(node, ir.Expr):
             return None
         if node.op == "pair_first":
-            home, first, stop, step = self._ranges.range_of(node)
+            home, first, stop, step = self._definitions.range_of(node)
             end = stop if step > 0 else first
             found = self.most(end, home, depth + 1) if step and end else None
             return None if found is None else (plus(found[0], -(step > 0)), found[1])
@@ -100,7 +100,7 @@ class Intervals:
         node = self._definitions.node(self._definitions.root(variable))
         if not isinstance(node, ir.Expr) or node.op != "pair_first":
             return None
-        home, _, stop, step = self._ranges.range_of(node)
+        home, _, stop, step = self._definitions.range_of(node)
         base, added = self._definitions.linear(stop) if step > 0 else ("", 0)
         node = self._definitions.node(base)
         if operator_of(node) is not operator.sub or self._definitions.root(node.rhs.name) != self._definitions.root(

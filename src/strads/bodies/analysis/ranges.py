@@ -14,6 +14,7 @@ from numba.core import ir
 
 from strads.bodies.analysis.conditions import Conditions, Point
 from strads.bodies.analysis.definitions import SMALL, Definitions, operator_of
+from strads.bodies.analysis.integers import find_integers
 from strads.bodies.analysis.intervals import Intervals
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.values import FIRST_INDEX, INDICES, Fits, Given, Size, Value, largest, of_contents
@@ -23,12 +24,6 @@ _MAX_BITS = 61
 _SMALL_SIZE: Size = ("constant", 1 << _MAX_BITS)
 _LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
 _EXTENDED = ("axis", "argument", "indices")  # kinds to which constants are added, to be looked up before a run
-_OF_INTEGERS = ("axis", "row", "constant", "argument", "indices", "largest")  # kinds of limits of integers alone
-# Operators whose results of integers are integers.
-_KEEPING = (
-    *(operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod),
-    *(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
-)
 
 
 class Assuming(Enum):
@@ -92,8 +87,8 @@ class Ranges:
         kinds: Mapping[int, TableKind],
         written: frozenset[int],
     ):
-        self.definitions, self._kinds = Definitions(blocks, values, written), kinds
-        self.integers = self._find_integers()
+        self.definitions = Definitions(blocks, values, written)
+        self.integers = find_integers(self.definitions, kinds)
         self.intervals = Intervals(self)
         self._conditions = Conditions(blocks, cfg, self.definitions, self.integers)
         self._assumed: dict[tuple[str, Size | None], Bound] = {}  # of φ nodes: see `_of_phi`
@@ -258,7 +253,7 @@ class Ranges:
         """Whether a condition says that one variable is not smaller than another, or a range starts at the other."""
         node = self.definitions.node(large)
         if isinstance(node, ir.Expr) and node.op == "pair_first":
-            _, first, _, step = self.range_of(node)
+            _, first, _, step = self.definitions.range_of(node)
             if first is not None and step > 0 and self.definitions.root(first) == small:
                 return True
         return any(
@@ -272,7 +267,7 @@ class Ranges:
         variable = self.definitions.root(variable)
         node, value = self.definitions.node(variable), self.definitions.value(variable)
         if isinstance(node, ir.Expr) and node.op == "pair_first":
-            _, call = self._range_call(node)
+            _, call = self.definitions.range_call(node)
             return call is not None and all(self._is_signed(each.name) for each in call.args)
         is_length = value.size is not None and value.size[0] in _LENGTHS
         is_constant = self.definitions.constant(variable) is not None
@@ -295,7 +290,7 @@ class Ranges:
 
     def _of_range(self, node: Any, size: Size | None, depth: int) -> Bound | None:
         """Return the bound of the numbers of a range."""
-        home, first, stop, step = self.range_of(node)
+        home, first, stop, step = self.definitions.range_of(node)
         if step == 0:
             return None
         if (step > 0) == (size is None):
@@ -305,29 +300,6 @@ class Ranges:
             return Bound(-1, _pair(read, size))  # the end may be as large as the size
         end = self._bound(stop, home, size, depth)
         return None if end is None else end.moved(-1 if step > 0 else 1)
-
-    def range_of(self, node: Any) -> tuple[int, str | None, str, int]:
-        """Return the block, start, end and step of the range that an element is taken from; step 0 if unknown.
-
-        A start of None is 0.
-        """
-        home, call = self._range_call(node)
-        if call is None:
-            return home, None, "", 0
-        names = [each.name for each in call.args]
-        if len(names) == 1:
-            return home, None, names[0], 1
-        return home, names[0], names[1], 1 if len(names) == 2 else self.definitions.constant(names[2]) or 0
-
-    def _range_call(self, node: Any) -> tuple[int, Any]:
-        """Return the call of `range` that an element is taken from, and its block; None for other elements."""
-        home = 0
-        for op in ("iternext", "getiter", "call"):
-            home, node = self.definitions.block_and_node(self.definitions.root(node.value.name))
-            if not isinstance(node, ir.Expr) or node.op != op:
-                return home, None
-        is_range = self.definitions.value(node.func.name).constant is range and not node.kws and node.vararg is None
-        return home, node if is_range else None
 
     def _of_phi(self, variable: str, node: Any, size: Size | None, depth: int) -> Bound | None:
         """Return the bound of what may arrive at a φ node; by induction, if that depends on its own earlier values."""
@@ -428,7 +400,7 @@ class Ranges:
         ]
         node = self.definitions.node(variable)
         if isinstance(node, ir.Expr) and node.op == "pair_first":
-            _, first, stop, step = self.range_of(node)
+            _, first, stop, step = self.definitions.range_of(node)
             ends += [end for end in (stop if step > 0 else first,) if step and end]
         found = [self._is_small(self.definitions.linear(end)[0]) for end in (variable, *ends)]
         return min((fits for fits in found if fits is not None), key=len, default=None)
@@ -437,41 +409,6 @@ class Ranges:
         """Return the variables that may arrive at a φ node, each with the edge on which it does."""
         home = self.definitions.block_and_node(variable)[0]
         return [(v, (block, home)) for v, block in zip(node.incoming_values, node.incoming_blocks, strict=True)]
-
-    # -- integers --------------------------------------------------------------------------------------
-
-    def _find_integers(self) -> set[str]:
-        """Return the variables that, if they are computed at all, are certainly integers that fit into int64."""
-        found = set(self.definitions)
-        while True:
-            others = {name for name in found if not self._computes_integer(name, found)}
-            if not others:
-                return found
-            found -= others
-
-    def _computes_integer(self, variable: str, integers: set[str]) -> bool:
-        """Whether a variable is one, given those of which nothing else is known so far."""
-        node, value = self.definitions.node(variable), self.definitions.value(variable)
-        below = None if value.below is None else value.below[0]
-        if value.is_memory or value.items is not None:
-            return False
-        if value.size is not None or below in _OF_INTEGERS or self.definitions.constant(variable) is not None:
-            return True
-        if isinstance(node, ir.Var):
-            return node.name in integers
-        if not isinstance(node, ir.Expr):
-            return False
-        if node.op == "phi":
-            return all(each is not ir.UNDEFINED and each.name in integers for each in node.incoming_values)
-        if operator_of(node) is not None:
-            return operator_of(node) in _KEEPING and {node.lhs.name, node.rhs.name} <= integers
-        if node.op == "call" and not node.kws and node.vararg is None:
-            function, arguments = self.definitions.value(node.func.name).constant, {each.name for each in node.args}
-            return function is int or function is len or (function in (min, max, abs) and arguments <= integers)
-        if below == "above":
-            assert value.below is not None
-            return self._kinds[value.below[1]].holds_integers(value.below[2])
-        return node.op == "pair_first" and self._range_call(node)[1] is not None
 
 
 def _pair(own: Size, size: Size) -> Fits:

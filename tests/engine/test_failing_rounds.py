@@ -57,9 +57,11 @@ def _commit_parameters(model, parameters, changes, count):
     return commit if is_fragile(model) else None
 
 
+# Not from the disk: what is kept there names the types of this file, which no other program knows.
+kept_nowhere = njit(nogil=True)(coordinate_rounds.run_rounds.py_func)
+
+
 def run(model, rounds, threads):
-    # Not from the disk: what is kept there names the types of this file, which no other program knows.
-    kept_nowhere = njit(nogil=True)(coordinate_rounds.run_rounds.py_func)
     with closing(ThreadTeam(threads)) as team, patch.object(coordinate_rounds, "run_rounds", kept_nowhere):
         return CoordinateRounds(CyclicSchedule(range(30), 6).state, model, team).run(rounds)
 

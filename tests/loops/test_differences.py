@@ -105,7 +105,7 @@ _calls = st.lists(
 )
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("order", ["any", "sequential"])
 @pytest.mark.parametrize("body", [*PROVED, *DOUBTFUL])
 @in_its_own_process(120)

@@ -141,7 +141,7 @@ _sizes = st.integers(-1, 8) | st.sampled_from([1, 4, -3])
 _indices = st.sampled_from([range(5), range(4), range(1, 5), range(4, 0, -1), range(0, 8, 2), range(-2, 3), range(0)])
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.integers(0, 1 << 32), st.lists(st.integers(-1, 9), min_size=9, max_size=9), _sizes, _sizes, _indices)
 def test_what_is_proved_of_random_bodies_is_true(seed, values, W, H, indices):
     source = Bodies(Random(seed)).write()
@@ -184,7 +184,7 @@ def test_blocks_of_rows(body):
     for order, nodes in (("any", 1), ("sequential", 1), ("any", 3)):
         V, x = strads.dvector(np.arange(100)), strads.dvector.zeros(500, "i8")
         with strads.init(nodes=nodes, threads=2):
-            for W in (4, 1, 5, 3, 4, 6, 0, -2):
+            for W in (4, 1, 5, -2):
                 indices = range(1, min(99, 500 // max(W, 1) // (3 if body is of_two_axes else 1)))
                 x[:] = 0
                 error = run_or_refuse(indices, body, V, W, x, order=order)

@@ -427,3 +427,16 @@ def test_a_variable_that_may_not_exist():
         run_or_refuse(ROWS, perhaps_unassigned, strads.dvector(np.arange(ROWS)), 0, G, strads.dvector(np.arange(ROWS)))
         is None
     )
+
+
+def from_a_scalar(k, W, H, x):
+    if H >= 2:
+        for j in range(H, W, 3):
+            x[k * W + j] += 1
+
+
+def test_of_unsigned_scalars_of_64_bits_nothing_is_proved():
+    x = strads.dvector.zeros(ROWS, "i8")
+    for H, is_proved in ((3, True), (np.uint32(3), True), (np.uint64(3), False), ((1 << 64) - 3, False)):
+        bound = replace(bind_arguments(from_a_scalar, (5, H, x)), has_values=True, indices=LoopIndices.of(1))
+        assert (LoopProgram(from_a_scalar, bound, fastmath=True).facts.proof is not None) == is_proved

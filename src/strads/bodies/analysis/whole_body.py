@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from strads.bodies.analysis.counters import counters
 from strads.bodies.analysis.dataflow import Dataflow
@@ -76,17 +76,18 @@ def analyse_body(
     inlined = inlined_ssa(body)  # type: ignore[arg-type]
 
     tables = {position: kind for position, kind in enumerate(kinds) if kind is not None}
+    scalars = _Scalars(floats, integers)
 
     def dataflow(columns: Mapping[int, frozenset[Column]], *, within_iteration: bool = False) -> Dataflow:
         numbers = Numbers()
         index = numbers.of("loop index")
         arguments = {
-            position + 1: _argument(position, same[position], kind, position in floats, tuples.get(position), numbers)
+            position + 1: _argument(position, same[position], kind, scalars, tuples.get(position), numbers)
             for position, kind in enumerate(kinds[:-1])
         }
         arguments[0] = Value(number=index, below=INDICES, magnitude=Magnitude(frozenset({LOOP_INDEX})))
         if batch is not None:
-            arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, False, None, numbers)
+            arguments[0] = _argument(len(kinds) - 1, len(kinds) - 1, batch, scalars, None, numbers)
         memory = Memory(tables, index, numbers, columns)
         for position in random:
             arguments[position + 1] = memory.random_numbers(position)
@@ -137,13 +138,23 @@ def analyse_body(
     return facts
 
 
-def _argument(position: int, table: int, kind: TableKind | None, is_float: bool, form: Any, numbers: Numbers) -> Value:
+class _Scalars(NamedTuple):
+    """Positions of floats, and of integers that fit into int64; of others, as of uint64, nothing is derived."""
+
+    floats: Collection[int]
+    integers: Collection[int]
+
+
+def _argument(
+    position: int, table: int, kind: TableKind | None, scalars: _Scalars, form: Any, numbers: Numbers
+) -> Value:
     if kind is None:
         number = numbers.of(("argument", position))
-        sources = frozenset({position, FLOAT} if is_float else {position})
+        sources = frozenset({position, FLOAT} if position in scalars.floats else {position})
         if form is not None:
             return _tuple(form, sources, ("argument", position), numbers)
-        return Value(sources=sources, number=number, size=None if is_float else ("argument", position))
+        size = ("argument", position) if position in scalars.integers else None
+        return Value(sources=sources, number=number, size=size)
     number = numbers.of(("argument", table, kind.keyed))
     return Value(frozenset({Part(table, kind.depth, True, kind.keyed)}), number=number)
 

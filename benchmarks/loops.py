@@ -28,7 +28,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -58,7 +57,7 @@ HAS_ORDER = "order" in inspect.signature(strads.async_for).parameters
 class SinglePrecision(CompilerBase):
     """Numba's compiler, float literals made float32 as `async_for` does."""
 
-    rewrites: tuple[Callable[..., None], ...] = ()
+    rewrites = (make_literals_single,)
 
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
@@ -107,8 +106,7 @@ def plain_loop(module: ModuleType, arguments: tuple[Any, ...], *, listed: bool, 
     name = module.__name__
     function = getattr(_loops_plain, name, module.body)
     if float_dtype(arguments) == np.float32:
-        rewrites = (partial(make_literals_single, body=function.__code__),)
-        options["pipeline_class"] = type("SinglePrecision", (SinglePrecision,), {"rewrites": rewrites})
+        options["pipeline_class"] = SinglePrecision
     body = njit(forceinline=True, **options)(function)
     names = ", ".join(list(inspect.signature(function).parameters)[1:])
     turns = "for t in range(len(ks)): body(ks[t]" if listed else "for k in range(ks[0], ks[1], ks[2]): body(k"

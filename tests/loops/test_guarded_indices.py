@@ -435,8 +435,66 @@ def from_a_scalar(k, W, H, x):
             x[k * W + j] += 1
 
 
-def test_of_unsigned_scalars_of_64_bits_nothing_is_proved():
+def test_of_unsigned_scalars_nothing_is_proved():
     x = strads.dvector.zeros(ROWS, "i8")
-    for H, is_proved in ((3, True), (np.uint32(3), True), (np.uint64(3), False), ((1 << 64) - 3, False)):
+    for H, is_proved in (
+        (3, True),
+        (np.int32(3), True),
+        (np.uint32(3), False),
+        (np.uint64(3), False),
+        ((1 << 64) - 3, False),
+    ):
         bound = replace(bind_arguments(from_a_scalar, (5, H, x)), has_values=True, indices=LoopIndices.of(1))
         assert (LoopProgram(from_a_scalar, bound, fastmath=True).facts.proof is not None) == is_proved
+
+
+def of_a_wrapped_difference(k, U, V, out, x):
+    d = U[k] - V[k]
+    if d > 0 and d - 1 < len(x):  # unsigned: the difference wraps, and the index does not
+        out[k] = x[d - 1]
+
+
+def of_a_large_product(k, U, V, out, x):
+    p = U[k] * V[k]
+    if k <= p:
+        t = p - k
+        if t < len(x):
+            out[k] = x[t]
+
+
+@pytest.mark.parametrize(("body", "dtype"), [(of_a_wrapped_difference, "u4"), (of_a_large_product, "u4")])
+@in_its_own_process(60)
+def test_results_of_unsigned_numbers_prove_nothing(body, dtype):
+    U, V = np.full(ROWS, 4_000_000_000, dtype), np.full(ROWS, 4_000_000_000, dtype)
+    U[:-1] = 5 if body is of_a_wrapped_difference else U[:-1]
+    arguments = strads.dvector(U), strads.dvector(V), strads.dvector.zeros(ROWS, "i8"), strads.dvector(np.arange(9))
+    with pytest.raises(strads.BodyIndexError):
+        strads.async_for(ROWS, body, *arguments, threads=1)
+    for own, proved in (("i4", True), ("u4", False)):
+        tables = (strads.dvector.zeros(ROWS, own) for _ in range(2))
+        bound = replace(bind_arguments(body, (*tables, *arguments[2:])), has_values=True, indices=LoopIndices.of(ROWS))
+        facts = LoopProgram(body, bound, fastmath=True).facts
+        assert any(index.fits is None for index in facts.row_indices[3]) != proved
+
+
+def in_part_of_a_row(k, n, M, T):
+    i = k * k - 5
+    if 0 <= i < M:
+        T[k, i] = 7
+
+
+def of_changed_counts(k, n, counts, T):
+    i = k * k - 5
+    if 0 <= i < counts[k]:
+        T[k, i] = 7
+        counts[k] = 3
+
+
+def test_what_proves_an_index_is_asked_for_again_when_it_changes():
+    T, counts = strads.dvector.zeros((5, 8), "i8"), strads.dvector(np.full(5, 3))
+    for most in (3, 2, 4, 5, 16):
+        error = run_or_refuse(5, in_part_of_a_row, 0, most, T)
+        assert isinstance(error, strads.BodyIndexError) == (most == 16)
+        counts[:] = most
+        error = run_or_refuse(5, of_changed_counts, 0, counts, T)
+        assert isinstance(error, strads.BodyIndexError) == (most == 16)

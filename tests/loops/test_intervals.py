@@ -201,3 +201,19 @@ def test_indices_before_the_loop_index_exist_from_the_first_one_on():
         known = replace(bound, has_values=True, indices=LoopIndices.of(indices))
         assert program.is_proved(known) == is_proved
         assert bool(known.fit(program.facts.own_rows[2]))
+
+
+def from_other_data(k, a, b, P, W, x):
+    for j in range(4):
+        x[k * W + j] = x[k * W + j] * 3 % 1000 + P[a[k] - b[k]] + j
+
+
+@pytest.mark.parametrize("order", ["any", "sequential"])
+def test_blocks_are_asked_for_again_though_a_loop_takes_any_data(order):
+    rng = np.random.default_rng(0)
+    b, P, x = strads.dvector(np.zeros(2000, "i8")), strads.dvector(np.arange(9)), strads.dvector.zeros(8000, "i8")
+    for W in (4, 4, 1, 4, 2):
+        a = strads.dvector(rng.integers(0, 9, 2000))
+        assert run_or_refuse(2000, from_other_data, a, b, P, W, x, order=order, threads=2) is None
+        if W < 4:
+            assert strads.async_for(2000, from_other_data, a, b, P, W, x, order=order).strategy != "independent"

@@ -46,7 +46,7 @@ def test_changed_data_are_named_with_the_line_where_they_choose_rows():
     (line,) = why(spread, source, weight, total)
     assert line.startswith("prepared again: data that choose rows have changed: source (")
     assert line.endswith("total[i] += weight[k])")
-    assert f"{__file__}:20: " in line
+    assert f"{__file__}:{spread.__code__.co_firstlineno + 3}: " in line
 
 
 @pytest.mark.parametrize(

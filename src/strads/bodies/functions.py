@@ -78,7 +78,7 @@ def compile_function(
     if options.get("fastmath"):
         rewrites.append(approximate_powers)
     if float_dtype == np.float32:
-        rewrites.append(partial(make_literals_single, body=body))
+        rewrites.append(make_literals_single)
     if unsigned or checked:
         rewrites.append(partial(convert_indices, unsigned=unsigned, checked=checked))
     if tables:

@@ -82,13 +82,20 @@ class TableArgument:
         return TableKind(
             depth=2 if self.ragged else self.dense.ndim,
             fields=tuple(
-                Field(name, field[0].shape, field[0].base.kind == "f", _is_integer(field[0].base))
+                Field(
+                    name,
+                    field[0].shape,
+                    field[0].base.kind == "f",
+                    _is_integer(field[0].base),
+                    field[0].base.kind == "u",
+                )
                 for name, field in (dtype.fields or {}).items()
             ),
             relaxed=self.relaxed,
             readonly=self.readonly,
             floating=dtype.kind == "f",
             integer=_is_integer(dtype),
+            unsigned=dtype.kind == "u",
             keyed=self.keyed,
             ragged=self.ragged,
             has_elements=not (self.ragged or self.keyed) and 2 <= self.dense.ndim <= MAX_AXES,
@@ -233,7 +240,7 @@ class BoundArguments:
         return frozenset(position for position, value in self.scalars.items() if _has_float(value))
 
     def integer_scalars(self) -> frozenset[int]:
-        """Positions of bools, and of integers that compiled code holds signed, or unsigned with less than 64 bits."""
+        """Positions of bools, and of integers that compiled code holds with a sign, and of tuples of them."""
         return frozenset(position for position, value in self.scalars.items() if _is_whole(value))
 
     def with_copies(self, positions: Collection[int]) -> "BoundArguments":
@@ -320,7 +327,7 @@ def _is_integer(dtype: np.dtype[Any]) -> bool:
 def _is_whole(value: Any) -> bool:
     if isinstance(value, tuple):
         return len(value) > 0 and all(map(_is_whole, value))
-    return isinstance(value, bool) or _is_integer(np.asarray(value).dtype)
+    return isinstance(value, bool) or np.asarray(value).dtype.kind == "i"
 
 
 def _has_float(value: Any) -> bool:

@@ -11,6 +11,7 @@ class Field:
     shape: tuple[int, ...] = ()  # of the array; (): a number
     floating: bool = False  # its values are floats
     integer: bool = False  # its values are signed integers, or unsigned ones of at most 32 bits
+    unsigned: bool = False  # they are unsigned
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class TableKind:
     integer: bool = False  # they are signed integers, or unsigned ones of at most 32 bits
     keyed: bool = False  # a map: its rows are selected by keys
     ragged: bool = False  # its rows have different lengths
+    unsigned: bool = False  # its values are unsigned integers
     has_elements: bool = False  # whether its elements can be told apart, not only its rows
 
     def field(self, name: str) -> Field | None:
@@ -35,3 +37,8 @@ class TableKind:
         """Whether its values, or those of a field of its records, are signed integers, or unsigned ones of few bits."""
         found = None if field is None else self.field(field)
         return self.integer if field is None else found is not None and found.integer
+
+    def is_unsigned(self, field: str | None) -> bool:
+        """Whether its values, or those of a field of its records, are unsigned integers."""
+        found = None if field is None else self.field(field)
+        return self.unsigned if field is None else found is None or found.unsigned

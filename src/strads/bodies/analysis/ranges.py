@@ -14,7 +14,7 @@ from numba.core import ir
 
 from strads.bodies.analysis.conditions import Conditions, Point
 from strads.bodies.analysis.definitions import SMALL, Definitions, operator_of
-from strads.bodies.analysis.integers import find_integers
+from strads.bodies.analysis.integers import Integers
 from strads.bodies.analysis.intervals import Intervals
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.values import FIRST_INDEX, INDICES, Fits, Given, Size, Value, largest, of_contents
@@ -75,8 +75,8 @@ class Ranges:
         Of its variables.
     intervals
         Of sums and products of integers.
-    integers
-        The variables that are certainly integers: there are no bounds of others.
+    integers, signed
+        The variables that are certainly integers, as there are no bounds of others; those with a sign: see `Integers`.
     """
 
     def __init__(
@@ -88,7 +88,8 @@ class Ranges:
         written: frozenset[int],
     ):
         self.definitions = Definitions(blocks, values, written)
-        self.integers = find_integers(self.definitions, kinds)
+        integers = Integers(self.definitions, kinds)
+        self.integers, self.signed = integers.known, integers.signed
         self.intervals = Intervals(self)
         self._conditions = Conditions(blocks, cfg, self.definitions, self.integers)
         self._assumed: dict[tuple[str, Size | None], Bound] = {}  # of φ nodes: see `_of_phi`
@@ -247,7 +248,7 @@ class Ranges:
     def does_not_wrap(self, node: Any, point: Point) -> bool:
         """Whether the difference of two integers that are not negative is computed with a sign, or not negative."""
         large, small = self.definitions.root(node.lhs.name), self.definitions.root(node.rhs.name)
-        return self._is_signed(large) or self._is_signed(small) or self._is_at_least(large, small, point)
+        return bool({large, small} & self.signed) or self._is_at_least(large, small, point)
 
     def _is_at_least(self, large: str, small: str, point: Point) -> bool:
         """Whether a condition says that one variable is not smaller than another, or a range starts at the other."""
@@ -261,18 +262,6 @@ class Ranges:
             for comparison in self._conditions.comparisons_in(point)
             if comparison.function is not operator.ne
         )
-
-    def _is_signed(self, variable: str) -> bool:
-        """Whether compiled code certainly holds an integer with a sign."""
-        variable = self.definitions.root(variable)
-        node, value = self.definitions.node(variable), self.definitions.value(variable)
-        if isinstance(node, ir.Expr) and node.op == "pair_first":
-            _, call = self.definitions.range_call(node)
-            return call is not None and all(self._is_signed(each.name) for each in call.args)
-        is_length = value.size is not None and value.size[0] in _LENGTHS
-        is_constant = self.definitions.constant(variable) is not None
-        has_constant = self.definitions.linear(variable)[0] != variable
-        return is_length or is_constant or has_constant or value.below == INDICES
 
     def _of_mask(self, node: Any, point: Point, size: Size | None, depth: int) -> Bound | None:
         """Return the bound of the bits that two integers share: those of one that is not negative limit them."""

@@ -122,20 +122,31 @@ def analyse_body(
         varying = Proofs(of, within_iteration()).only_conditions()
         if varying:
             other = ProofsWithOutcomes(of, within_iteration(), inlined.branches, varying)
-            longer = replace(other.facts().for_aliases(same), counters=facts.counters, nonnegative=facts.nonnegative)
+            longer = _as_recorded(other.facts().for_aliases(same), facts)
             decides = {*longer.deciding, *map(fixed_columns, longer.deciding_columns)}
             if not (longer.volatile or longer.reads_count_as_writes or decides & varying):
                 facts = replace(facts, with_varying=longer)
     is_inexact = facts.volatile or facts.reads_count_as_writes or (facts.near and facts.has_volatile_access)
     if batch is None and (is_inexact or facts.volatile_parts or facts.unproved_tables):
         other = ProofsWithOutcomes(of, within_iteration(), inlined.branches)
-        better = replace(other.facts().for_aliases(same), counters=facts.counters, nonnegative=facts.nonnegative)
+        better = _as_recorded(other.facts().for_aliases(same), facts)
         is_exact = not better.volatile and not better.reads_count_as_writes
         knows_more = facts.volatile or (facts.volatile_parts and not better.volatile_parts)
         if (is_exact and is_inexact) or (not better.volatile and knows_more):
             return replace(facts, with_outcomes=better)
         return replace(facts, first_volatile_line=better.first_volatile_line or facts.first_volatile_line)
     return facts
+
+
+def _as_recorded(better: BodyAnalysis, facts: BodyAnalysis) -> BodyAnalysis:
+    """Return the facts for a reconnaissance that tries both outcomes of conditions, with those that do not need it.
+
+    Its `deciding` leaves out what decides only these conditions. Proofs may rely on them, so nothing is proved but what
+    holds for any sizes: these loops are recorded, or checked in the run.
+    """
+    own_rows = {table: fits for table, fits in better.own_rows.items() if not fits}
+    proof = None if better.proof else better.proof
+    return replace(better, proof=proof, own_rows=own_rows, counters=facts.counters, nonnegative=facts.nonnegative)
 
 
 class _Scalars(NamedTuple):

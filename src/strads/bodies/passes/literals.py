@@ -4,7 +4,6 @@ In NumPy's promotion rules (NEP 50) a Python float never widens an array; in Num
 `0.5 * w[f]` would compute in double precision among float32 tables.
 """
 
-import operator
 from types import CodeType
 from typing import Any
 
@@ -13,17 +12,12 @@ from numba.core import ir
 from numba.core.ir_utils import find_callname, guard
 
 _CONVERSIONS = {"int", "round", "floor", "ceil", "trunc", "range", "intp", "intc", "int8", "int16", "int32", "int64"}
-_KEEPING = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod)
 _CONVERSIONS |= {"uint", "uintp", "uintc", "uint8", "uint16", "uint32", "uint64"}
 
 
-def make_literals_single(function_ir: Any, code: CodeType, *, body: CodeType) -> None:
-    """Replace float literals by float32 values if these can represent them.
-
-    Those that are only combined with integers stay exact, as in `k * 0.7`: Numba computes that in double precision
-    in either case.
-    """
-    exact = _index_arithmetic(function_ir) | _combined_with(_integers(function_ir, has_index=code == body), function_ir)
+def make_literals_single(function_ir: Any, code: CodeType) -> None:
+    """Replace float literals by float32 values if these can represent them."""
+    exact = _index_arithmetic(function_ir)
     for block in function_ir.blocks.values():
         for statement in block.find_insts(ir.Assign):
             constant = statement.value
@@ -31,43 +25,6 @@ def make_literals_single(function_ir: Any, code: CodeType, *, body: CodeType) ->
                 # Not a constant: array expressions are rebuilt as Python source, which has no float32.
                 value = np.float32(constant.value)
                 statement.value = ir.FreeVar(0, f"literal {value}", value, constant.loc)
-
-
-def _combined_with(integers: set[str], function_ir: Any) -> set[str]:
-    """Names of the variables that are only operands of operators of which the other operand is an integer."""
-    found, others = set[str](), set[str]()
-    for block in function_ir.blocks.values():
-        for expression in block.find_exprs(op="binop"):
-            for operand, other in ((expression.lhs, expression.rhs), (expression.rhs, expression.lhs)):
-                (found if other.name in integers else others).add(operand.name)
-    return found - others
-
-
-def _integers(function_ir: Any, *, has_index: bool) -> set[str]:
-    """Names of the variables that are certainly integers: the loop index, if there is one, and results of it."""
-    definitions = function_ir._definitions
-    found = set(definitions)
-    while True:
-        others = {
-            name
-            for name in found
-            if not all(_is_integer(each, found, has_index=has_index) for each in definitions[name])
-        }
-        if not others:
-            return found
-        found -= others
-
-
-def _is_integer(source: Any, integers: set[str], *, has_index: bool) -> bool:
-    """Whether what a variable is assigned is an integer, if these variables are."""
-    if isinstance(source, ir.Const):
-        return type(source.value) is int
-    if isinstance(source, ir.Arg):
-        return has_index and source.index == 0
-    if isinstance(source, ir.Expr) and source.op in ("binop", "inplace_binop"):
-        function = source.fn if source.op == "binop" else source.immutable_fn
-        return function in _KEEPING and {source.lhs.name, source.rhs.name} <= integers
-    return isinstance(source, ir.Var) and source.name in integers
 
 
 def _index_arithmetic(function_ir: Any) -> set[str]:

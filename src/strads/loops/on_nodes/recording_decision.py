@@ -120,7 +120,9 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
         independent = _plan_of_own_rows(spec, whole)
     if independent is not None:
         is_checked = whole.program.is_proved(bound) or not whole.program.gains_from_checks(bound)
-        if is_checked or (spec.changes and whole.program.writes_little(bound, len(spec.indices))):
+        # A loop that takes any data is not asked again whether sizes make rows its tasks' own.
+        takes_any = spec.changes and not any(whole.program.facts.own_rows.values())
+        if is_checked or (takes_any and whole.program.writes_little(bound, len(spec.indices))):
             # Data that vary from call to call would be checked beforehand in each; the run does it in less time.
             nothing = nothing_recorded(whole.tables, len(spec.indices))
             return RecordingDecision(whole, {}, nothing, None, independent, checks_all=not is_checked)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # That intermediate results do not overflow is known if the ends of their intervals are at most as large.
 SMALL_SIZE: Size = ("constant", 1 << 61)
 EXACT = ("axis", "argument", "constant")  # kinds of sizes that are looked up, not only bounds
+# Kinds of limits that ends of intervals are made of; not of contents, for which `of_contents` does not look into these.
 _LIMITS = ("axis", "argument", "constant", "indices", "modulus")
 _DEEPEST = 8
 
@@ -103,9 +104,9 @@ class Intervals:
         home, _, stop, step = self._definitions.range_of(node)
         base, added = self._definitions.linear(stop) if step > 0 else ("", 0)
         node = self._definitions.node(base)
-        if operator_of(node) is not operator.sub or self._definitions.root(node.rhs.name) != self._definitions.root(
-            other
-        ):
+        if operator_of(node) is not operator.sub:
+            return None
+        if self._definitions.root(node.rhs.name) != self._definitions.root(other):
             return None
         low, most = self._ranges.lower(node.lhs.name, home, depth), self.most(node.lhs.name, home, depth)
         if low is None or low.at < 0 or most is None or not self._ranges.does_not_wrap(node, home):

@@ -21,7 +21,7 @@ LAYERS: dict[str, set[str]] = {
     "partition": set(),
     "rng": set(),
     "progress": set(),
-    "signals": set(),
+    "signals_while_compiling": set(),
     "checkpoints": set(),
     "cluster": {"checkpoints"},
     "user_code": {"cluster"},
@@ -35,7 +35,7 @@ LAYERS: dict[str, set[str]] = {
     "models": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp", "progress"},
 }
 _SHOWN = {"cli", "__main__"}  # what a person sees
-ANYWHERE = {"code_names", "errors", "launchers", "partition", "rng", "signals"}
+ANYWHERE = {"code_names", "errors", "launchers", "partition", "rng", "signals_while_compiling"}
 EXEMPT = {"__init__", "_kernel_cache", "_public", "_starting", "errors"}  # the package, with its public names
 
 

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from strads.checkpoints.session import EXIT_STATUS, Session
-from strads.signals import is_sent_again
+from strads.signals_while_compiling import is_sent_again
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any, Self
 
 from strads import cluster
-from strads.signals import is_sent_again
+from strads.signals_while_compiling import is_sent_again
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 

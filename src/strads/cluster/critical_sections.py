@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from strads.cluster.cluster import Cluster
-from strads.signals import is_sent_again
+from strads.signals_while_compiling import is_sent_again
 
 
 @contextmanager

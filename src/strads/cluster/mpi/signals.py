@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from strads.signals import is_sent_again
+from strads.signals_while_compiling import is_sent_again
 
 Handler = Callable[[int, FrameType | None], Any]
 

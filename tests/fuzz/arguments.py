@@ -8,7 +8,7 @@ import numpy as np
 
 import strads
 
-from .model import Draws, Map, Ragged, Record, Records, Sum, Table
+from .model import Draws, Map, Ragged, Record, Records, Sum, Table, Unsigned
 
 # Records that bodies write, and those that they only read; `a` and `b` are row numbers of other tables.
 STATE = [("n", "i8"), ("x", "F"), ("v", "F", (3,)), ("c", "i4", (2,))]
@@ -16,6 +16,7 @@ DATUM = [("a", "i4"), ("b", "i8"), ("x", "F"), ("v", "F", (2,))]
 
 DENSE = ("vec", "mat", "cube", "rec")  # kinds of dvectors from which `rng.near` draws rows
 SMALLEST_WIDTH = 2  # of rows: second indices below it are always in range
+LARGEST_FACTOR = 5  # of task numbers, by which tables of blocks are long enough
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,10 @@ class Arg:
     """One argument.
 
     `kind`: vec, mat, cube, rec, ragged (dvectors);
-    map, rowmap, recmap, multimap (maps); acc, int, float, tuple, array, array2, random;
+    map, rowmap, recmap, multimap (maps); acc, int, unsigned, float, tuple, array, array2, random;
     offsets (a dvector P of k and k + 1) and items (one that is read from P[k] to P[k + 1]).
-    `role`: written, read, relaxed or readonly. `size`: "tasks" rows, so that a[k] exists, or "small".
+    `role`: written, read, relaxed or readonly; of whole numbers also factor (of task numbers) or bound (of columns).
+    `size`: "tasks" rows, so that a[k] exists, "blocks" of them for each task, or "small".
     `points`: the table of which it has row numbers or keys; empty if it has values.
     """
 
@@ -39,7 +41,7 @@ class Arg:
 
     @property
     def is_table(self) -> bool:
-        return self.kind not in ("acc", "int", "float", "tuple", "array", "array2", "random")
+        return self.kind not in ("acc", "int", "unsigned", "float", "tuple", "array", "array2", "random")
 
     @property
     def is_map(self) -> bool:
@@ -70,13 +72,14 @@ class Sizes:
     width: int
     keys: dict[str, list[int]]
     bad: str = ""  # the argument that gets one row number out of range
+    risky: bool = False
 
 
 def choose_sizes(args: list[Arg], rng: Random, risky: bool) -> Sizes:
     tasks = rng.choice([1, 3, 8, 8, 16, 16, 16, 30, 30, 100])
     few = rng.choice([2, 4, 9, 20]) if tasks < 100 else 60
     have_rows = [a for a in args if a.is_table or a.kind.startswith("array")]
-    rows = {a.name: tasks + (a.kind == "offsets") if a.size == "tasks" else rng.randint(1, few) for a in have_rows}
+    rows = {a.name: _length(a, tasks, few, rng) for a in have_rows}
     keys = {}
     for a in args:
         if a.is_map:
@@ -84,15 +87,30 @@ def choose_sizes(args: list[Arg], rng: Random, risky: bool) -> Sizes:
             keys[a.name] = [first + step * row for row in range(rows[a.name])]
     pointers = [a.name for a in args if a.points]
     bad = rng.choice(pointers) if risky and pointers and rng.random() < 0.15 else ""
-    return Sizes(tasks, rows, rng.choice([2, 3, 3, 4]), keys, bad)
+    return Sizes(tasks, rows, rng.choice([2, 3, 3, 4]), keys, bad, risky)
+
+
+def _length(a: Arg, tasks: int, few: int, rng: Random) -> int:
+    match a.size:
+        case "tasks":
+            return tasks + (a.kind == "offsets")
+        case "blocks":
+            return LARGEST_FACTOR * (tasks + LARGEST_FACTOR)
+    return rng.randint(1, few)
 
 
 def contents(arg: Arg, sizes: Sizes, rng: Random) -> Any:
     """Random contents: a NumPy array, a list of arrays (ragged), a dict (maps) or a number."""
     count = sizes.rows.get(arg.name, 0)
     match arg.kind:
+        case "int" if arg.role == "factor":
+            return rng.randint(-2 if sizes.risky else 0, LARGEST_FACTOR)
+        case "int" if arg.role == "bound":
+            return rng.randint(0, 5 if sizes.risky else SMALLEST_WIDTH)
         case "int":
             return rng.randint(0, _rows(arg.points, sizes) - 1) if arg.points else rng.randint(0, 5)
+        case "unsigned":
+            return np.dtype(arg.dtype).type(rng.randint(0, 5))
         case "float":
             return rng.randint(-8, 8) / 4
         case "random":
@@ -138,12 +156,13 @@ def _rows(table: str, sizes: Sizes) -> int:
 
 def _pointers(arg: Arg, table: str, sizes: Sizes, rng: Random, count: int) -> list[int]:
     rows = [rng.randrange(_rows(table, sizes)) for _ in range(count)]
-    if rng.random() < 0.2:  # from the end
+    if rng.random() < 0.2 and not arg.dtype.startswith("u"):  # from the end
         rows = [row - _rows(table, sizes) if rng.random() < 0.5 else row for row in rows]
     if table in sizes.keys:
         rows = [sizes.keys[table][row] for row in rows]
     if sizes.bad == arg.name and rows:
-        rows[rng.randrange(count)] = rng.choice([_rows(table, sizes), -_rows(table, sizes) - 1, 3000])
+        beyond = [_rows(table, sizes), 200] if arg.dtype.startswith("u") else [-_rows(table, sizes) - 1, 3000]
+        rows[rng.randrange(count)] = rng.choice(beyond)
     return rows
 
 
@@ -180,7 +199,7 @@ def to_strads(arg: Arg, value: Any) -> Any:
             return strads.accumulator(value)
         case "random":
             return strads.random(value)
-        case "int" | "float" | "tuple":
+        case "int" | "unsigned" | "float" | "tuple":
             return value
         case "array" | "array2":
             return value.copy()
@@ -203,6 +222,8 @@ def to_model(arg: Arg, value: Any) -> Any:
             return Draws(value)
         case "int" | "float" | "tuple":
             return value
+        case "unsigned":
+            return Unsigned(value)
         case "array" | "array2":
             return value.copy()
         case "ragged":
@@ -242,7 +263,7 @@ def state_of_strads(arg: Arg, table: Any) -> Any:
             return {int(key): plain(table[int(key)]) for key in table.keys()}  # noqa: SIM118
         case "ragged":
             return [np.asarray(row).tolist() for row in table.to_numpy()]
-        case "int" | "float" | "tuple":
+        case "int" | "unsigned" | "float" | "tuple":
             return table
         case "array" | "array2":
             return table.tolist()
@@ -256,7 +277,7 @@ def state_of_model(arg: Arg, table: Any) -> Any:
             return table.value
         case "random":
             return table.calls
-        case "int" | "float" | "tuple":
+        case "int" | "unsigned" | "float" | "tuple":
             return table
         case "array" | "array2":
             return table.tolist()

@@ -174,6 +174,8 @@ def _arguments(rng: Random) -> list[Arg]:
         too = other.name if kind == "rec" else ""
         points = "" if kind == "rec" and target.is_map else target.name
         role = "written" if kind == "rec" and rng.random() < 0.5 else "read"
+        if kind == "vec" and not target.is_map and rng.random() < 0.2:
+            dtype = rng.choice(["u1", "u4"])
         args.append(Arg("pqrtu"[number], kind, dtype, role, rng.choice(["tasks", "tasks", "small"]), points, too))
     if rng.random() < 0.25:
         target = rng.choice([t for t in targets if not t.is_map] or [Arg("", "vec")]).name
@@ -181,6 +183,13 @@ def _arguments(rng: Random) -> list[Arg]:
         args.append(Arg("P", "offsets", rng.choice(["i8", "i4"]), "read", "tasks", "J"))
     if rng.random() < 0.35:
         args.append(Arg("acc", "acc", rng.choice(["f8", "i8"]), "acc"))
+    if rng.random() < 0.2:
+        args += _blocks(rng)
+    if rng.random() < 0.1:
+        args += [Arg(name, "vec", rng.choice(["u1", "u4", "u8"]), "read", "tasks") for name in "lm"]
+        args += [Arg("o", "unsigned", rng.choice(["u4", "u8"]))] * (rng.random() < 0.5)
+    if rng.random() < 0.2:
+        args.append(Arg("M", "int", role="bound"))
     if rng.random() < 0.3:
         args.append(Arg("s", "int"))
     if rng.random() < 0.3:
@@ -190,3 +199,9 @@ def _arguments(rng: Random) -> list[Arg]:
     args += written
     rng.shuffle(args)
     return args
+
+
+def _blocks(rng: Random) -> list[Arg]:
+    """A table with blocks of rows of each task, and the factors by which their places are computed."""
+    args = [Arg("F", "vec", rng.choice(["F", "i8", "i4"]), rng.choice(["written", "written", "read"]), "blocks")]
+    return args + [Arg(name, "int", role="factor") for name in rng.choice(["S", "S", "ST"])]

@@ -1,13 +1,14 @@
 """Random helper functions, and their calls: early returns, tuples, defaults, keywords, helpers in helpers."""
 
 from .arguments import Arg
+from .blocks import Blocks
 from .scope import STORED_BITS, STORED_FRACTION, Array, Num, Scope
-from .statements import Lines, Statements, indented
+from .statements import Lines, indented
 
 MAX_HELPERS = 2
 
 
-class Helpers(Statements):
+class Helpers(Blocks):
     """Adds calls to the expressions and statements."""
 
     # -- in expressions --------------------------------------------------------------------------------------
@@ -24,6 +25,7 @@ class Helpers(Statements):
             return self._float_leaf() if is_float else self._int_leaf()
         arrays = [a for a in self.scope.arrays if a.dimensions == 1 and not a.growable]
         tables = [a for a in self.args if a.kind == "vec" and a.role == "read" and not a.points]
+        tables = [a for a in tables if a.dtype[0] in "if"]
         tables = [a for a in tables if a.is_float == is_float]
         if arrays and self.chance(0.4):
             a = self.rng.choice(arrays)

@@ -10,6 +10,22 @@ import numpy as np
 from strads.rng.numbers import NumbersOfTask, RandomNumbers
 
 
+class Unsigned(int):
+    """An element of an unsigned table: Numba computes with two of them in 64 bits without a sign, which wrap."""
+
+    def _wrapped(self, result, other):
+        return Unsigned(result % 2**64) if isinstance(other, Unsigned) else result
+
+    def __add__(self, other):
+        return self._wrapped(int(self) + int(other), other)
+
+    def __sub__(self, other):
+        return self._wrapped(int(self) - int(other), other)
+
+    def __mul__(self, other):
+        return self._wrapped(int(self) * int(other), other)
+
+
 class Table:
     """Rows of numbers, of one shape. `seen` collects (name, row) of what a task touches."""
 
@@ -24,7 +40,7 @@ class Table:
     def __getitem__(self, index):
         value = self.data[index]
         self._note(index)
-        return value
+        return Unsigned(value) if isinstance(value, np.unsignedinteger) else value
 
     def __setitem__(self, index, value):
         self.data[index] = value

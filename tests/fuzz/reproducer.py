@@ -53,6 +53,8 @@ def made(a: Arg, value: Any) -> str:
             return f"strads.random({value})"
         case "int" | "float" | "tuple":
             return str(value)
+        case "unsigned":
+            return f"np.{value.dtype.name}({value})"
         case "array" | "array2":
             return _array(value)
         case "ragged":

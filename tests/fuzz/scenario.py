@@ -137,14 +137,14 @@ def _change(program: Program, sizes: Sizes, nodes: int, rng: Random) -> list[Ste
     args = program.args
     plain = [a for a in args if a.kind in ("vec", "mat", "cube", "map", "rowmap") and sizes.rows[a.name]]
     arrays = [a for a in args if a.kind in ("array", "array2")]
-    scalars = [a for a in args if a.kind in ("int", "float", "tuple") and a.role != "data"]
+    scalars = [a for a in args if a.kind in ("int", "unsigned", "float", "tuple") and a.role != "data"]
     replaceable = [a for a in args if a.is_table or a in arrays]
     written = [a for a in args if a.role == "written" and a.kind in ("vec", "mat")]
     maps = [a for a in args if a.kind in ("map", "rowmap")]
     options = {
         "set": 4 * bool(plain),
         "array": 3 * bool(arrays),
-        "scalar": 2 * bool(scalars),
+        "scalar": 2 * bool(scalars) + 3 * any(a.role in ("factor", "bound") for a in scalars),
         "replace": 2,
         "width": 0.5,
         "length": 1,
@@ -175,7 +175,7 @@ def _change(program: Program, sizes: Sizes, nodes: int, rng: Random) -> list[Ste
             return [Step("replace", a.name, None, contents(a, sizes, rng)) for a in wide]
         case "length":
             a = rng.choice(replaceable)
-            if a.is_map or a.size == "tasks":
+            if a.is_map or a.size != "small":
                 return [Step("replace", a.name, None, contents(a, sizes, rng))]
             sizes.rows[a.name] = rng.randint(1, 12)
             pointing = [b for b in args if a.name in (b.points, b.points_too)]

@@ -1,5 +1,7 @@
 """Random statements: the blocks of a body or of a helper."""
 
+from collections.abc import Callable
+
 from .arguments import Arg
 from .expressions import Expressions
 from .scope import STORED_BITS, STORED_FRACTION, Array, Num, Rec, Scope
@@ -22,12 +24,16 @@ class Statements(Expressions):
         return lines
 
     def statement(self) -> Lines:
+        return self.pick(self.statements())()
+
+    def statements(self) -> dict[Callable[[], Lines], float]:
+        """All kinds of statements, by how often they are written here."""
         scope = self.scope
         few = scope.loops < 2
         arrays = [a for a in scope.arrays if a.writable]
         tables = [a for a in self.args if a.role == "written"]
         steady = not scope.volatile or self.chance(0.15)  # else rows would be touched only sometimes
-        made = {
+        return {
             self.variable: 1.5,
             self.fetch: 3 * bool(self.args) * steady,
             self.reassign: 2 * bool(scope.assignable),
@@ -56,7 +62,6 @@ class Statements(Expressions):
             self.best: 0.7 * bool(self._vectors()),
             self.elements: 3 * few * bool(self._tables_of_rows()) * steady,
         }
-        return self.pick(made)()
 
     # -- variables -------------------------------------------------------------------------------------------
 

@@ -41,9 +41,10 @@ from numba.core.untyped_passes import IRProcessing
 
 import strads
 from strads.bodies.functions import Rewriting
-from strads.bodies.passes.literals import make_literals_single
+from strads.bodies.passes.literals import make_literals_weak
 from strads.dds import Accumulator, Readonly, Relaxed
 from strads.dds.ragged import RaggedArray
+from strads.engine.views.python_floats import WeakFloat
 from strads.rng.numbers import RandomNumbers
 
 LOOPS = Path(__file__).parent.parent / "examples" / "loops"
@@ -55,9 +56,9 @@ HAS_ORDER = "order" in inspect.signature(strads.async_for).parameters
 
 
 class SinglePrecision(CompilerBase):
-    """Numba's compiler, float literals made float32 as `async_for` does."""
+    """Numba's compiler, float literals made float32 beside such tables as `async_for` does."""
 
-    rewrites = (make_literals_single,)
+    rewrites = (make_literals_weak,)
 
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
@@ -97,7 +98,8 @@ def plain_arguments(arguments: tuple[Any, ...]) -> list[Any]:
         elif isinstance(argument, RandomNumbers):
             plain.append(argument.seed)
         else:
-            plain.append(dtype.type(argument) if type(argument) is float else argument)
+            is_weak = type(argument) is float and dtype == np.float32
+            plain.append(WeakFloat(argument) if is_weak else argument)
     return plain
 
 

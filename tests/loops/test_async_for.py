@@ -354,20 +354,6 @@ def test_exceptions_of_the_body():
         async_for(4, body, strads.dvector.zeros(4))
 
 
-def test_literals_in_index_arithmetic_stay_exact():
-    def body(k, ids, x, y):
-        x[int(k * 0.7)] += 1.0
-        j = k * 0.7
-        x[int(j)] += 1.0
-        y[int(ids[k] * 0.7)] += 1.0
-        x[np.uint32(0.7 * k)] += 1.0
-
-    x, y = strads.dvector.zeros(8, "f4"), strads.dvector.zeros(8, "f4")
-    async_for([10], body, strads.dvector(np.arange(11)), x, y)
-    assert x.to_numpy().nonzero()[0].tolist() == y.to_numpy().nonzero()[0].tolist() == [7]
-    assert x[7] == 3
-
-
 def test_rows_written_only_sometimes_are_locked_in_any_case():
     def body(k, rows, beta, limit):
         j = rows[k]

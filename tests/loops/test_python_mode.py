@@ -168,7 +168,7 @@ def test_order_is_that_of_the_plan():
 
 
 def single_precision_row(k, ratio, x):
-    x[int(k * ratio)] += 1.0  # compiled: float64(k) * float32(0.7)
+    x[int(k * ratio)] += 1.0
 
 
 def follow(k, pointers, x):
@@ -249,13 +249,6 @@ def test_writes_to_read_only_tables_are_refused():
         assert not target.to_numpy().any()
 
 
-@pytest.mark.parametrize("ratio", [0.5, 0.7])
-def test_index_arithmetic_of_the_compiler_is_checked_against_python(ratio):
-    """Scalars are float32 beside float32 tables: 10 · 0.7 is 6.99… compiled, and 7.0 in NumPy."""
-    x = strads.dvector.zeros(20)
-    if ratio == 0.5:
-        assert_modes_agree(20, single_precision_row, lambda: (ratio, strads.dvector.zeros(20)))
-        return
-    with pytest.raises(strads.AccessPatternError, match=r"task 10: it touches row 7 of 'x'; .*rows \[6\]"):
-        async_for(range(10, 11), single_precision_row, ratio, x, mode="python")
-    assert not x.to_numpy().any()
+def test_index_arithmetic_of_the_compiler_is_that_of_python():
+    """Beside float32 tables too: 10 · 0.7 is 7.0, and 6.99… if 0.7 is rounded."""
+    assert_modes_agree(20, single_precision_row, lambda: (0.7, strads.dvector.zeros(20)))

@@ -18,7 +18,7 @@ from strads.bodies.analysis.outcomes import Outcomes
 from strads.bodies.compile_errors import check_names
 from strads.bodies.passes.arrays_like_rows import make_arrays_like_rows
 from strads.bodies.passes.index_checks import convert_indices
-from strads.bodies.passes.literals import make_literals_single
+from strads.bodies.passes.literals import make_literals_weak
 from strads.bodies.passes.logged_before_loops import log_before_loops
 from strads.bodies.passes.powers import approximate_powers
 from strads.bodies.passes.read_only_rows import log_as_read
@@ -78,7 +78,7 @@ def compile_function(
     if options.get("fastmath"):
         rewrites.append(approximate_powers)
     if float_dtype == np.float32:
-        rewrites.append(make_literals_single)
+        rewrites.append(make_literals_weak)
     if unsigned or checked:
         rewrites.append(partial(convert_indices, unsigned=unsigned, checked=checked))
     if tables:

@@ -12,6 +12,7 @@ from numba.core.errors import NumbaError
 from strads.bodies.functions import parameter_names
 from strads.dds import Accumulator, KeyedTable, RaggedArray, Readonly, Relaxed, dmultimap
 from strads.dds.arguments import map_of, table_of
+from strads.engine.views.python_floats import WeakFloat
 from strads.errors import ArgumentError
 from strads.loops.arguments import (
     AccumulatorArgument,
@@ -31,7 +32,7 @@ def bind_arguments(
     batches: BatchArgument | None = None,
     overlaps: tuple[tuple[int, int], ...] = (),
 ) -> BoundArguments:
-    """Classify the arguments of a loop and give Python floats the tables' floating dtype.
+    """Classify the arguments of a loop; Python floats get the precision of what they meet (see `python_floats`).
 
     `batches`: what the first parameter is a minibatch of, if it is not an index.
 
@@ -147,7 +148,7 @@ def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(value, tuple):
         items = tuple(_weak(item, dtype) for item in value)
         return type(value)(*items) if hasattr(value, "_fields") else items
-    return dtype.type(value) if type(value) is float else value
+    return WeakFloat(value) if type(value) is float and dtype == np.float32 else value
 
 
 def _float_dtype(arguments: Sequence[Argument]) -> np.dtype[Any]:

@@ -144,7 +144,7 @@ def bind_with(constructors: tuple[Any | None, ...]) -> Any:
         `constructor(storage, context)` that returns the view.
     """
 
-    @intrinsic
+    @intrinsic(prefer_literal=True)  # of weak floats, too
     def bind(typingctx: Any, storages: Any, context_value: Any) -> Any:
         views = [
             storage

@@ -1,0 +1,195 @@
+"""Python floats among single-precision tables: Numba's type of numbers that have the precision of what they meet.
+
+In NumPy's promotion rules (NEP 50) a Python float never widens an array, but has all its digits beside integers. In
+Numba it is a double: `0.5 * w[f]` would compute in double precision among float32 tables. As a float32 it would lose
+digits where the result is a double in any case: `int(k * 0.7)` is 6 for k = 10 if 0.7 is rounded.
+"""
+
+import math
+import operator
+from typing import Any, ClassVar
+
+from llvmlite import ir
+from numba import types
+from numba.core.boxing import unbox_float
+from numba.core.datamodel.models import PrimitiveModel
+from numba.core.imputils import lower_constant
+from numba.core.typing.builtins import NumberClassAttribute
+from numba.core.typing.templates import AbstractTemplate, Signature, infer_getattr, infer_global, signature
+from numba.extending import NativeValue, box, lower_builtin, lower_cast, register_model, typeof_impl, unbox
+
+_ARITHMETIC = (
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
+    *(operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow),
+)
+_COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+
+
+class WeakFloat(float):
+    """A Python float that compiled code uses in the precision of what it meets, single or double."""
+
+
+class WeakFloatType(types.Number):
+    """Numba's type of a `WeakFloat`, which compiled code holds as a double.
+
+    Operators have versions for it alone. Other functions do not: Numba asks them for its `literal_type` instead, as it
+    does with literals, and converts the double to what they take: a double, where the other operand is an integer or
+    a double.
+    """
+
+    literal_type = types.float32
+
+    def __init__(self) -> None:
+        super().__init__("WeakFloat")
+
+    def can_convert_to(self, context: Any, other: types.Type) -> Any:
+        """Return how well it converts to another type: as a float32 does."""
+        return context.can_convert(self.literal_type, other)
+
+    def unify(self, context: Any, other: types.Type) -> types.Type | None:
+        """Return the type of a variable that holds either: the other one, if that is a float."""
+        if isinstance(other, types.Integer | types.Boolean):
+            return types.float64
+        return context.unify_pairs(self.literal_type, other)
+
+
+weak_float = WeakFloatType()
+
+
+@typeof_impl.register(WeakFloat)
+def _type_of_value(value: WeakFloat, context: Any) -> types.Type:
+    return weak_float
+
+
+@register_model(WeakFloatType)
+class _Model(PrimitiveModel):
+    def __init__(self, models: Any, declared: types.Type):
+        super().__init__(models, declared, ir.DoubleType())
+
+
+@unbox(WeakFloatType)
+def _from_python(declared: types.Type, value: Any, c: Any) -> NativeValue:
+    return unbox_float(types.float64, value, c)
+
+
+@box(WeakFloatType)
+def _to_python(declared: types.Type, value: Any, c: Any) -> Any:
+    return c.pyapi.float_from_double(value)
+
+
+@lower_constant(WeakFloatType)
+def _constant(context: Any, builder: Any, declared: types.Type, value: WeakFloat) -> Any:
+    return context.get_constant(types.float64, value)
+
+
+@lower_cast(WeakFloatType, types.Number)
+@lower_cast(WeakFloatType, types.Boolean)
+def _convert(context: Any, builder: Any, declared: types.Type, wanted: types.Type, value: Any) -> Any:
+    return context.cast(builder, value, types.float64, wanted)
+
+
+class _Asked(AbstractTemplate):
+    """A version of a function that is asked before Numba's own, which would take the `literal_type`."""
+
+    metadata: ClassVar = {"target": "cpu"}
+    prefer_literal = True
+
+
+@infer_global(tuple)
+@infer_global(operator.add)
+class _JoinedTuples(_Asked):
+    """Lets tuples that are copied or joined, as in calls with `*arguments`, keep their weak floats."""
+
+    def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
+        if not all(isinstance(each, types.BaseAnonymousTuple) for each in arguments):
+            return None
+        items = [item for each in arguments for item in each]
+        return signature(types.BaseTuple.from_types(items), *arguments) if weak_float in items else None
+
+
+def _define(function: Any, result: types.Type, count: int) -> None:
+    """Let a function of so many arguments take weak floats alone, and compute in double precision."""
+
+    @infer_global(function)
+    class OfWeakFloats(_Asked):
+        def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
+            return signature(result, *arguments) if arguments == (weak_float,) * count else None
+
+    @lower_builtin(function, *[WeakFloatType] * count)
+    def compute(context: Any, builder: Any, declared: Signature, values: Any) -> Any:
+        of_doubles = signature(types.float64 if result == weak_float else result, *[types.float64] * count)
+        return context.get_function(function, of_doubles)(builder, values)
+
+
+for _functions, _result, _count in (
+    (_ARITHMETIC, weak_float, 2),
+    ((operator.neg, operator.pos, abs), weak_float, 1),
+    (_COMPARISONS, types.boolean, 2),
+    ((round, math.floor, math.ceil, math.trunc), types.int64, 1),
+):
+    for _function in _functions:
+        _define(_function, _result, _count)
+
+
+@infer_global(int)
+class _Truncated(_Asked):
+    def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
+        return signature(types.int64, *arguments) if arguments == (weak_float,) else None
+
+
+@lower_builtin(int, WeakFloatType)
+def _truncate(context: Any, builder: Any, declared: Signature, values: Any) -> Any:
+    return context.cast(builder, values[0], types.float64, types.int64)
+
+
+@infer_global(float)
+class _AsItIs(_Asked):
+    def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
+        return signature(weak_float, weak_float) if arguments == (weak_float,) else None
+
+
+@lower_builtin(float, WeakFloatType)
+def _as_it_is(context: Any, builder: Any, declared: Signature, values: Any) -> Any:
+    return values[0]
+
+
+@infer_getattr
+class _NumberClasses(NumberClassAttribute):
+    """Lets `np.float64(x)` and others take the double."""
+
+    metadata: ClassVar = {"target": "cpu"}
+
+    def resolve___call__(self, number_class: types.NumberClass) -> types.Function:
+        class OfWeakFloats(_Asked):
+            key = number_class.instance_type
+
+            def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
+                return signature(self.key, *arguments) if arguments == (weak_float,) else None
+
+        return types.Function((OfWeakFloats, *super().resolve___call__(number_class).templates))
+
+
+@infer_global(min)
+@infer_global(max)
+class _Extreme(_Asked):
+    """The smallest or largest of weak floats, and maybe integers."""
+
+    def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
+        others = [each for each in arguments if each != weak_float]
+        if len(others) == len(arguments) or not all(isinstance(each, types.Integer) for each in others):
+            return None
+        return signature(types.float64 if others else weak_float, *arguments)
+
+
+def _define_extreme(function: Any, better: str) -> None:
+    @lower_builtin(function, types.VarArg(types.Any))
+    def compute(context: Any, builder: Any, declared: Signature, values: Any) -> Any:
+        pairs = zip(values, declared.args, strict=True)
+        best, *others = [context.cast(builder, value, given, types.float64) for value, given in pairs]
+        for value in others:
+            best = builder.select(builder.fcmp_ordered(better, value, best), value, best)
+        return best
+
+
+_define_extreme(min, "<")
+_define_extreme(max, ">")

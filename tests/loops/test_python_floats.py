@@ -11,6 +11,7 @@ import strads
 from strads import async_for
 
 TASKS = 40
+LARGE = 1e8
 
 
 def test_what_is_computed_of_integers_has_all_digits():
@@ -37,7 +38,7 @@ def test_what_meets_single_precision_stays_single():
     """A double sum of these would be 2e8 + 1e-1, which no float32 is."""
 
     def body(k, single, scale, out):
-        total, large = 0.0, 1e8
+        total, large = 0.0, LARGE
         for _ in range(2):
             total += single[k] * large
         total = total + 0.1

@@ -10,11 +10,11 @@ from strads.engine.views.python_floats import WeakFloat
 
 
 def make_literals_weak(function_ir: Any, code: CodeType) -> None:
-    """Replace float literals by weak ones if float32 can represent them (see `python_floats`)."""
+    """Replace float literals, and floats that are global, by weak ones if float32 can represent them."""
     for block in function_ir.blocks.values():
         for statement in block.find_insts(ir.Assign):
             constant = statement.value
-            if isinstance(constant, ir.Const) and _fits(constant.value):
+            if isinstance(constant, ir.Const | ir.Global | ir.FreeVar) and _fits(constant.value):
                 # Not a constant: array expressions are rebuilt as Python source, which has no such literals.
                 statement.value = ir.FreeVar(0, f"literal {constant.value}", WeakFloat(constant.value), constant.loc)
 

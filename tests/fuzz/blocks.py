@@ -29,7 +29,12 @@ class Blocks(Statements):
     def _factor(self) -> str:
         """A scalar that says how large blocks are, or a number."""
         factors = [a.name for a in self.args if a.role == "factor"]
-        return self.rng.choice(factors * 3 + ["1", "2", "3"])
+        return self.rng.choice(factors * 7 + ["1", "2", "3"])
+
+    def store(self) -> Lines:
+        written = [a for a in self.args if a.role == "written"]
+        is_of_blocks = self.rng.choice(written).size == "blocks" and self.facts.index == "k" and not self.in_helper
+        return self.block_of_task() if is_of_blocks else super().store()
 
     def block_of_task(self) -> Lines:
         """`for j in range(S): F[k * S + j] …`: rows of the task's own, or nearly so."""

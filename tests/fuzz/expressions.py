@@ -145,7 +145,7 @@ class Expressions:
         rng, scope = self.rng, self.scope
         scalars = [a for a in self.args if a.kind == "int"]
         vectors = [a for a in scope.arrays if not a.is_float and a.dimensions == 1]
-        cells = [a for a in self.args if a.dtype.startswith("i")]
+        cells = [a for a in self.args if a.dtype.startswith("i") and (a.size != "blocks" or self.chance(0.1))]
         cells = [a for a in cells if a.kind in ("vec", "mat", "cube", "array", "array2", "map")]
         match self.pick(
             {

@@ -160,7 +160,8 @@ class Statements(Expressions):
 
     def store(self) -> Lines:
         """A write to a table, by row number."""
-        a = self.rng.choice([a for a in self.args if a.role == "written"])
+        written = [a for a in self.args if a.role == "written"]
+        a = self.rng.choice([a for a in written if a.size != "blocks"] or written)
         row = self.chosen(a)
         match a.kind:
             case "vec" | "map":

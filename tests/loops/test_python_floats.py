@@ -1,14 +1,17 @@
 """Python floats beside single-precision tables: all their digits count where they meet integers."""
 
 import math
+import re
 from random import Random
 
 import numpy as np
 import pytest
 from fuzz.runner import module_of
+from numba import njit, types
 
 import strads
 from strads import async_for
+from strads.engine.views.python_floats import weak_float
 
 TASKS = 40
 LARGE = 1e8
@@ -87,6 +90,37 @@ def test_literals_in_index_arithmetic_stay_exact():
     async_for([10], body, strads.dvector(np.arange(11)), x, y)
     assert x.to_numpy().nonzero()[0].tolist() == y.to_numpy().nonzero()[0].tolist() == [7]
     assert x[7] == 3
+
+
+def test_functions_and_lists_on_the_way_to_integers_have_all_digits():
+    def body(k, share, counts, single):
+        rates = [0.1, 0.7]
+        counts[k, 0] = int(k * 1e6 * 0.9**k)
+        counts[k, 1] = int(math.log(k + 1) / math.log(2.0))
+        counts[k, 2] = int(k * rates[1] * 10)
+        counts[k, 3] = k * round(share * 1.12, 2) * 1000
+        counts[k, 4] = k * math.sqrt(share) * 1e6 + k * share**2 * 1e6
+        counts[k, 5] = np.floor(share / 0.05) + share.real + share.imag
+        single[k] += share
+
+    counts = strads.dvector.zeros((20, 6), "i8")
+    async_for(20, body, 0.15, counts, strads.dvector.zeros(20, "f4"), fastmath=False)
+    expected = np.zeros((20, 6), "i8")
+    for k in range(20):
+        body(k, 0.15, expected, np.zeros(20))
+    assert counts.to_numpy().tolist() == expected.tolist()
+
+
+def test_array_expressions_of_weak_floats_are_fused():
+    """Numba makes one loop and one array of `w * s + s * h`, not one for each operator."""
+    row = types.float32[::1]
+    allocations = {}
+    for scalar in (weak_float, types.float32):
+        combined = njit(lambda w, h, s: w * s + s * h)
+        combined.compile((row, row, scalar))
+        (code,) = combined.inspect_llvm().values()
+        allocations[scalar] = len(re.findall(r"call [^\n]*NRT_(?:MemInfo_alloc|Allocate)", code))
+    assert allocations[weak_float] == allocations[types.float32] > 0
 
 
 # -- random expressions --------------------------------------------------------------------------------------

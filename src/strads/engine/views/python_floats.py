@@ -9,11 +9,12 @@ import math
 import operator
 from typing import Any, ClassVar
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.boxing import unbox_float
 from numba.core.datamodel.models import PrimitiveModel
-from numba.core.imputils import lower_constant
+from numba.core.imputils import lower_constant, lower_getattr
 from numba.core.typing.builtins import NumberClassAttribute
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_getattr, infer_global, signature
 from numba.extending import NativeValue, box, lower_builtin, lower_cast, register_model, typeof_impl, unbox
@@ -21,6 +22,11 @@ from numba.extending import NativeValue, box, lower_builtin, lower_cast, registe
 _ARITHMETIC = (
     *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
     *(operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow),
+)
+_OF_MATH = (
+    *(math.sqrt, math.exp, math.expm1, math.log, math.log1p, math.log2, math.log10, math.fabs),
+    *(math.sin, math.cos, math.tan, math.asin, math.acos, math.atan, math.sinh, math.cosh, math.tanh),
+    *(np.abs, np.sqrt, np.square, np.exp, np.expm1, np.log, np.log1p, np.log2, np.log10, np.floor, np.ceil, np.tanh),
 )
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 
@@ -38,6 +44,7 @@ class WeakFloatType(types.Number):
     """
 
     literal_type = types.float32
+    is_internal = True  # Numba fuses array expressions of its own types alone
 
     def __init__(self) -> None:
         super().__init__("WeakFloat")
@@ -107,28 +114,43 @@ class _JoinedTuples(_Asked):
         return signature(types.BaseTuple.from_types(items), *arguments) if weak_float in items else None
 
 
-def _define(function: Any, result: types.Type, count: int) -> None:
-    """Let a function of so many arguments take weak floats alone, and compute in double precision."""
+@lower_getattr(WeakFloatType, "real")
+def _real(context: Any, builder: Any, declared: types.Type, value: Any) -> Any:
+    return value
+
+
+@lower_getattr(WeakFloatType, "imag")
+def _imaginary(context: Any, builder: Any, declared: types.Type, value: Any) -> Any:
+    return context.get_constant(types.float64, 0)
+
+
+def _define(function: Any, result: types.Type, *declared: types.Type) -> None:
+    """Let a function take weak floats, and maybe integers, as `declared`, and compute in double precision."""
 
     @infer_global(function)
     class OfWeakFloats(_Asked):
         def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
-            return signature(result, *arguments) if arguments == (weak_float,) * count else None
+            wanted = [types.int64 if isinstance(each, types.Integer) else each for each in arguments]
+            return signature(result, *declared) if tuple(wanted) == declared else None
 
-    @lower_builtin(function, *[WeakFloatType] * count)
-    def compute(context: Any, builder: Any, declared: Signature, values: Any) -> Any:
-        of_doubles = signature(types.float64 if result == weak_float else result, *[types.float64] * count)
+    doubles = [types.float64 if each == weak_float else each for each in declared]
+
+    @lower_builtin(function, *declared)
+    def compute(context: Any, builder: Any, given: Signature, values: Any) -> Any:
+        of_doubles = signature(types.float64 if result == weak_float else result, *doubles)
         return context.get_function(function, of_doubles)(builder, values)
 
 
-for _functions, _result, _count in (
-    (_ARITHMETIC, weak_float, 2),
-    ((operator.neg, operator.pos, abs), weak_float, 1),
-    (_COMPARISONS, types.boolean, 2),
-    ((round, math.floor, math.ceil, math.trunc), types.int64, 1),
+for _functions, _result, _declared in (
+    ((*_ARITHMETIC, pow), weak_float, (weak_float, weak_float)),
+    ((operator.pow, operator.ipow, pow), weak_float, (weak_float, types.int64)),
+    ((operator.neg, operator.pos, abs, *_OF_MATH), weak_float, (weak_float,)),
+    (_COMPARISONS, types.boolean, (weak_float, weak_float)),
+    ((round, math.floor, math.ceil, math.trunc), types.int64, (weak_float,)),
+    ((round,), weak_float, (weak_float, types.int64)),
 ):
     for _function in _functions:
-        _define(_function, _result, _count)
+        _define(_function, _result, *_declared)
 
 
 @infer_global(int)

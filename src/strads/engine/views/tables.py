@@ -8,6 +8,7 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import overload, overload_attribute, register_jitable
 
+from strads.engine.views import shape_errors  # noqa: F401 – of assignments to rows
 from strads.engine.views.ghost_records import shown
 from strads.engine.views.indices import clipped, item_of, owned, refuse_index, rest_of, set_item_of, wrap
 from strads.engine.views.kinds import (

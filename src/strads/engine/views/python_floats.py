@@ -38,9 +38,9 @@ class WeakFloat(float):
 class WeakFloatType(types.Number):
     """Numba's type of a `WeakFloat`, which compiled code holds as a double.
 
-    Operators have versions for it alone. Other functions do not: Numba asks them for its `literal_type` instead, as it
-    does with literals, and converts the double to what they take: a double, where the other operand is an integer or
-    a double.
+    Operators and common functions have versions for it alone. Otherwise Numba asks for its `literal_type` instead, as
+    it does with literals, and converts the double to what a function takes: a double, where the other operand is an
+    integer or a double.
     """
 
     literal_type = types.float32

@@ -4,18 +4,13 @@ Numba puts both shapes into its text, and takes one to two seconds to compile th
 than for the rest of a body. Users see NumPy's text in any case, as the interpreter runs what fails once more.
 """
 
-from typing import Any
-
-from numba.extending import overload
 from numba.np import arrayobj
 
-
-def _refuse(source: Any, target: Any) -> None:
-    raise NotImplementedError("for compiled code only")
+from strads.engine.views.types import compiled
 
 
-@overload(_refuse)
-def _typed(source, target):  # type: ignore[no-untyped-def]
+@compiled
+def _refuse(source, target):  # type: ignore[no-untyped-def]
     def refuse(source, target):  # type: ignore[no-untyped-def]
         raise ValueError("cannot assign an array of another shape")
 

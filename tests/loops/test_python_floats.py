@@ -15,6 +15,7 @@ from strads.engine.views.python_floats import weak_float
 
 TASKS = 40
 LARGE = 1e8
+RATES = (0.7, 0.3, 0.1)
 
 
 def test_what_is_computed_of_integers_has_all_digits():
@@ -108,6 +109,33 @@ def test_functions_and_lists_on_the_way_to_integers_have_all_digits():
     expected = np.zeros((20, 6), "i8")
     for k in range(20):
         body(k, 0.15, expected, np.zeros(20))
+    assert counts.to_numpy().tolist() == expected.tolist()
+
+
+def test_containers_hold_all_digits():
+    def body(k, rate, pair, counts, single):
+        several, kept = [rate, 0.1], {1: 0.7}
+        several.append(k * 0.7)
+        several.insert(0, k * 0.7)
+        kept[2] = k * rate
+        counts[k, 0] = int(k * several[1]) + int(several[3]) + int(several[0])
+        counts[k, 1] = k * kept[1] + int(kept[2])
+        counts[k, 2] = int(k * np.full(2, rate)[1]) + int(k * np.array([0.7, 0.1])[0])
+        counts[k, 3] = int(k * pair[k % 2]) + int(k * (0.7, 0.3)[k % 2]) + int(k * RATES[k % 3])
+        for position, (one, two) in enumerate(zip(pair, RATES)):  # noqa: B905
+            counts[k, 4] += int(k * one * 10) * position + k * two * 10
+        for one, two in [(rate, 0.1), (0.3, rate)]:
+            counts[k, 5] += int(k * one) + int(k * two)
+        counts[k, 6] = int(k * sum(pair) * 10) + int(k * max(RATES)) + int(math.hypot(k * 0.7, 0.0))
+        if isinstance(rate, float) and not isinstance(single[k], int):
+            counts[k, 7] = k * rate.conjugate()
+        single[k] += rate
+
+    counts = strads.dvector.zeros((20, 8), "i8")
+    async_for(20, body, 0.7, (0.7, 0.3), counts, strads.dvector.zeros(20, "f4"), fastmath=False)
+    expected = np.zeros((20, 8), "i8")
+    for k in range(20):
+        body(k, 0.7, (0.7, 0.3), expected, np.zeros(20))
     assert counts.to_numpy().tolist() == expected.tolist()
 
 

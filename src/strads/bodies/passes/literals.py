@@ -5,83 +5,72 @@ from typing import Any
 
 import numpy as np
 from numba.core import ir
-from numba.core.ir_utils import find_callname, guard
+from numba.core.ir_utils import find_callname, get_definition, guard, replace_vars_inner
 
-from strads.engine.views.python_floats import WeakFloat
-
-_CONVERSIONS = {"int", "round", "floor", "ceil", "trunc", "range", "intp", "intc", "int8", "int16", "int32", "int64"}
-_CONVERSIONS |= {"uint", "uintp", "uintc", "uint8", "uint16", "uint32", "uint64"}
+from strads.bodies.passes.inserted_calls import call_of
+from strads.engine.views.python_floats import WeakFloat, plain
 
 
 def make_literals_weak(function_ir: Any, code: CodeType) -> None:
-    """Replace float literals, and floats that are global, by weak ones if float32 can represent them."""
-    exact = _index_arithmetic(function_ir)
-    for block in function_ir.blocks.values():
-        for statement in block.find_insts(ir.Assign):
-            constant = statement.value
-            if statement.target.name in exact or not isinstance(constant, ir.Const | ir.Global | ir.FreeVar):
-                continue
-            if _fits(constant.value):
-                # Not a constant: array expressions are rebuilt as Python source, which has no such literals.
-                statement.value = ir.FreeVar(0, f"literal {constant.value}", WeakFloat(constant.value), constant.loc)
+    """Replace float literals, and floats that are global, by weak ones if float32 can represent them.
 
-
-def _index_arithmetic(function_ir: Any) -> set[str]:
-    """Names of the variables used to compute an integer, as in `x[int(k * 0.7)]`: their literals are plain doubles.
-
-    Lists and functions of weak floats would hold and return float32.
-
-    The search goes backwards from each conversion to an integer through its whole expression, and further through
-    variables that do not depend on tables.
+    What lists, dictionaries and arrays are made of is converted to doubles; Numba would make float32 of it.
     """
-    definitions = function_ir._definitions
-    from_tables = _computed_from_tables(definitions)
-    waiting = [
-        argument
-        for block in function_ir.blocks.values()
-        for statement in block.find_insts(ir.Assign)
-        if isinstance(statement.value, ir.Expr) and _converts(function_ir, statement.value)
-        for argument in statement.value.args
-    ]
-    found: set[str] = set()
-    while waiting:
-        name = waiting.pop().name
-        if name in found or (not name.startswith("$") and name in from_tables):
-            continue
-        found.add(name)
-        for source in definitions[name]:
-            waiting.extend(_operands(source))
-    return found
+    for block in function_ir.blocks.values():
+        body: list[Any] = []
+        for statement in block.body:
+            constant = getattr(statement, "value", None)
+            if isinstance(constant, ir.Const | ir.Global | ir.FreeVar) and _fits(constant.value):
+                # Not a constant: array expressions are rebuilt as Python source, which has no such literals.
+                statement.value = ir.FreeVar(0, f"literal {constant.value}", _weak(constant.value), constant.loc)
+            else:
+                body += _convert_kept(function_ir, statement, block)
+            body.append(statement)
+        block.body = body
 
 
-def _converts(function_ir: Any, expression: Any) -> bool:
-    """Whether an expression converts a number to an integer."""
-    name = guard(find_callname, function_ir, expression) if expression.op == "call" else None
-    return name is not None and name[0] in _CONVERSIONS
+def _convert_kept(function_ir: Any, statement: Any, block: Any) -> list[Any]:
+    """Let a statement take doubles for what it keeps; return the statements that convert, to precede it."""
+    added: list[Any] = []
+    converted = {}
+    for variable in _kept(function_ir, statement):
+        added += call_of(plain, (variable,), block, statement.loc)
+        converted[variable.name] = added[-1].target
+    if converted:
+        statement.value = replace_vars_inner(statement.value, converted)
+    return added
 
 
-def _computed_from_tables(definitions: Any) -> set[str]:
-    """Names of the variables whose value depends on an indexed read."""
-    found: set[str] = set()
-    before = -1
-    while len(found) > before:
-        before = len(found)
-        for name, sources in definitions.items():
-            for source in sources:
-                reads = isinstance(source, ir.Expr) and source.op in ("getitem", "static_getitem")
-                if reads or any(operand.name in found for operand in _operands(source)):
-                    found.add(name)
-    return found
+def _kept(function_ir: Any, statement: Any) -> list[Any]:
+    """Variables whose values a statement stores in a list, set, dictionary or new array, or sums."""
+    value = getattr(statement, "value", None)
+    if isinstance(statement, ir.SetItem):
+        target = guard(get_definition, function_ir, statement.target)
+        return [value] if getattr(target, "op", None) == "build_map" else []
+    if not isinstance(value, ir.Expr):
+        return []
+    if value.op in ("build_list", "build_set"):
+        return list(value.items)
+    if value.op == "build_map":
+        return [item for _, item in value.items]
+    if value.op == "call":
+        callee = guard(get_definition, function_ir, value.func)
+        adds = isinstance(callee, ir.Expr) and callee.op == "getattr" and callee.attr in ("append", "insert")
+        name, module = guard(find_callname, function_ir, value) or ("", "")
+        of_all = module == "builtins" and name in ("sum", "min", "max") and len(value.args) == 1
+        if adds or of_all or (name, module) == ("full", "numpy"):
+            return list(value.args)
+    return []
 
 
-def _operands(source: Any) -> list[Any]:
-    if isinstance(source, ir.Var):
-        return [source]
-    return source.list_vars() if isinstance(source, ir.Expr) else []
+def _weak(value: Any) -> Any:
+    return tuple(map(WeakFloat, value)) if isinstance(value, tuple) else WeakFloat(value)
 
 
 def _fits(value: object) -> bool:
-    """Whether float32 has such a number; of whole numbers, exactly this one."""
+    """Whether float32 has such a number, or tuple of numbers; of whole numbers, exactly this one."""
+    if type(value) is tuple:
+        return bool(value) and all(type(item) is float and _fits(item) for item in value)
     if type(value) is not float:
         return False
     if value == 0 or not np.isfinite(value):

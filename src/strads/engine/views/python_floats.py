@@ -14,10 +14,11 @@ from llvmlite import ir
 from numba import types
 from numba.core.boxing import unbox_float
 from numba.core.datamodel.models import PrimitiveModel
-from numba.core.imputils import lower_constant, lower_getattr
-from numba.core.typing.builtins import NumberClassAttribute
+from numba.core.imputils import impl_ret_borrowed, lower_constant, lower_getattr
+from numba.core.typing.builtins import Enumerate, Iter, NumberClassAttribute, Zip
+from numba.core.typing.collections import GetItemSequence
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_getattr, infer_global, signature
-from numba.extending import NativeValue, box, lower_builtin, lower_cast, register_model, typeof_impl, unbox
+from numba.extending import NativeValue, box, intrinsic, lower_builtin, lower_cast, register_model, typeof_impl, unbox
 
 _ARITHMETIC = (
     *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
@@ -28,6 +29,7 @@ _OF_MATH = (
     *(math.sin, math.cos, math.tan, math.asin, math.acos, math.atan, math.sinh, math.cosh, math.tanh),
     *(np.abs, np.sqrt, np.square, np.exp, np.expm1, np.log, np.log1p, np.log2, np.log10, np.floor, np.ceil, np.tanh),
 )
+_OF_TWO = (math.pow, math.hypot, math.atan2, math.copysign, np.power, np.hypot, np.arctan2, np.maximum, np.minimum)
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 
 
@@ -114,6 +116,56 @@ class _JoinedTuples(_Asked):
         return signature(types.BaseTuple.from_types(items), *arguments) if weak_float in items else None
 
 
+def _keep_in(function: Any, template: Any) -> None:
+    """Let a function of tuples, or its iterator, give weak floats if the tuples hold some."""
+
+    @infer_global(function)
+    class OfTuples(_Asked):
+        def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
+            if not any(
+                isinstance(each, types.BaseTuple) and getattr(each, "dtype", None) == weak_float for each in arguments
+            ):
+                return None
+            found: Signature | None = template.generic(self, arguments, keywords)
+            return found
+
+
+_keep_in(operator.getitem, GetItemSequence)
+_keep_in(enumerate, Enumerate)
+_keep_in(zip, Zip)
+_keep_in(iter, Iter)
+
+
+@infer_global(isinstance)
+class _IsInstance(_Asked):
+    def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
+        return signature(types.boolean, *arguments) if arguments[0] == weak_float else None
+
+
+@lower_builtin(isinstance, WeakFloatType, types.Any)
+def _is_instance(context: Any, builder: Any, declared: Signature, values: Any) -> Any:
+    classes = declared.args[1] if isinstance(declared.args[1], types.BaseTuple) else declared.args[1:]
+    found = any(isinstance(each, types.Function) and each.typing_key is float for each in classes)
+    return context.get_constant(types.boolean, found)
+
+
+def _with_doubles(declared: types.Type) -> types.Type:
+    if isinstance(declared, types.Tuple | types.UniTuple):
+        return types.BaseTuple.from_types([_with_doubles(item) for item in declared])
+    return types.float64 if declared == weak_float else types.unliteral(declared)
+
+
+@intrinsic(prefer_literal=True)
+def plain(context: Any, x: types.Type) -> tuple[Signature, Any]:
+    """Return a weak float, or a tuple of them, as the doubles that they are, and all else as it is."""
+    result = _with_doubles(x)
+
+    def compute(context: Any, builder: Any, declared: Signature, values: Any) -> Any:
+        return impl_ret_borrowed(context, builder, result, context.cast(builder, values[0], x, result))
+
+    return signature(result, x), compute
+
+
 @lower_getattr(WeakFloatType, "real")
 def _real(context: Any, builder: Any, declared: types.Type, value: Any) -> Any:
     return value
@@ -142,7 +194,7 @@ def _define(function: Any, result: types.Type, *declared: types.Type) -> None:
 
 
 for _functions, _result, _declared in (
-    ((*_ARITHMETIC, pow), weak_float, (weak_float, weak_float)),
+    ((*_ARITHMETIC, pow, *_OF_TWO), weak_float, (weak_float, weak_float)),
     ((operator.pow, operator.ipow, pow), weak_float, (weak_float, types.int64)),
     ((operator.neg, operator.pos, abs, *_OF_MATH), weak_float, (weak_float,)),
     (_COMPARISONS, types.boolean, (weak_float, weak_float)),
@@ -171,6 +223,7 @@ class _AsItIs(_Asked):
 
 
 @lower_builtin(float, WeakFloatType)
+@lower_builtin("complex.conjugate", WeakFloatType)
 def _as_it_is(context: Any, builder: Any, declared: Signature, values: Any) -> Any:
     return values[0]
 

@@ -103,8 +103,13 @@ def _classify(name: str, value: Any) -> Argument:
         index = None if keyed is None else keyed.index
         return TableArgument(name, found.storage, found, isinstance(value, Relaxed), isinstance(value, Readonly), index)
     if isinstance(value, np.ndarray) and value.ndim > 0:
-        if isinstance(value, np.ma.MaskedArray) or not _can_be_read(value.dtype):
-            raise ArgumentError(f"argument {name!r} is an array of {value.dtype}, which compiled loops cannot read")
+        if isinstance(value, np.matrix | np.ma.MaskedArray):
+            raise ArgumentError(f"argument {name!r} is a {type(value).__name__}: pass it as a plain array")
+        if not _can_be_read(value.dtype):
+            raise ArgumentError(
+                f"argument {name!r} is an array of {value.dtype}, which compiled loops cannot read "
+                "(strads.dvector(array) converts other byte orders)"
+            )
         return TableArgument(name, value, None)
     if isinstance(value, Accumulator):
         return AccumulatorArgument(name, value)
@@ -141,7 +146,7 @@ def _compiles(value: Any) -> bool:
 
 @lru_cache(256)
 def _can_be_read(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "iufbV" and _compiles(np.empty(0, dtype))
+    return dtype.kind in "iufbcV" and _compiles(np.empty(0, dtype))
 
 
 def _weak(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -40,7 +40,9 @@ class LoopIndices:
             return cls(indices.start, indices.step, _NO_VALUES, len(indices))
         values = np.asarray(indices)
         if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size > 0):
-            kind = f"an array of {values.dtype} with shape {values.shape}"
+            kind = f"a {type(indices).__name__}"
+            if values.dtype != object:
+                kind = f"an array of {values.dtype} with shape {values.shape}"
             raise ArgumentError(f"indices is {kind}: give a range, a number of iterations, or integers")
         if values.dtype.kind == "u" and values.size > 0 and values.max() > _INT64.max:
             raise ArgumentError(f"indices has {values.max()}: loop indices are 64-bit integers, up to 2**63 - 1")

@@ -114,11 +114,26 @@ def test_a_lambda_is_a_function_too():
 
 
 @pytest.mark.parametrize(
-    "indices", [4.0, "4", True, None, [0.5, 1.0], [[0, 1]], ["a"], {"a": 1}, [True, False], np.array(3.0)]
+    "indices", [4.0, "4", True, None, [0.5, 1.0], [[0, 1]], ["a"], {"a": 1}, {1, 2}, [True, False], np.array(3.0)]
 )
 def test_bad_indices(indices):
     with pytest.raises(strads.ArgumentError, match="give a range, a number of iterations, or integers"):
         async_for(indices, body, table(), table())
+
+
+@pytest.mark.parametrize("values", [np.zeros((4, 1)).view(np.matrix), np.ma.zeros((4, 1)), np.zeros((4, 1), ">f8")])
+def test_arrays_that_are_no_plain_ones(values):
+    with pytest.raises(strads.ArgumentError, match=r"is a(n)? (matrix: pass|MaskedArray: pass|array of >f8)"):
+        async_for(4, body, table(), values)
+
+
+def test_complex_arrays_are_read():
+    def add(k, values, sums):
+        sums[k % 2] += values[k, 0] * values[k, 1]
+
+    values, sums = np.array([[1, 2j], [3, 1 + 1j], [2j, 2]]), strads.dvector.zeros(2, "c16")
+    async_for(3, add, values, sums)
+    assert sums.to_list() == [6j, 3 + 3j]
 
 
 @pytest.mark.parametrize(

@@ -218,3 +218,22 @@ def test_long_frontiers_whose_rows_the_loop_chooses():
     count[0] = 3 * ROWS
     level[:] = -1
     refuse(strads.BodyIndexError, size, queue_neighbours, frontier, *tables)
+
+
+def test_plans_do_not_share_the_memory_of_the_indices_that_they_were_made_for():
+    """The same indices come back in another array, after those of the first call have changed in place."""
+
+    def mix(k, values):
+        values[k % 1000] = (values[k % 1000] * 3 + k) % 10007
+
+    rng = np.random.default_rng(0)
+    values, expected = strads.dvector.zeros(1000, "i8"), np.zeros(1000, "i8")
+    given = rng.integers(0, 1 << 16, 20_000)
+    first = given.copy()
+    for call in range(5):
+        if call == 2:
+            given[:] = rng.integers(0, 1 << 16, len(given))
+        statistics = strads.async_for(first.copy() if call > 2 else given, mix, values, record_order=True)
+        for k in statistics.order:
+            expected[k % 1000] = (expected[k % 1000] * 3 + k) % 10007
+        assert values.to_numpy().tolist() == expected.tolist()

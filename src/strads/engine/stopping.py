@@ -17,6 +17,7 @@ from numba.extending import intrinsic, register_jitable
 ENDLESS = "a while loop does not end"
 TOO_LONG = "a while loop runs too many iterations to be recorded"
 MAX_ITERATIONS = 1 << 30  # limit for a `while` loop in one function call during reconnaissance
+_STRIDE = 256  # iterations between two looks at the flag
 MAX_CHOSEN_ITERATIONS = 1 << 14  # where a real run would exit the loop, possibly soon
 
 
@@ -45,28 +46,38 @@ def _is_asked() -> int:
 
 
 # By symbol: cached code loaded from disk finds what its own process has.
-_FLAG, _IS_ASKED = "strads_stop_flag", "strads_stop_is_asked"
+_FLAG, _IS_ASKED, _IS_STOPPING = "strads_stop_flag", "strads_stop_is_asked", "strads_is_stopping"
 llvmlite.binding.add_symbol(_FLAG, _flag.ctypes.data)
 llvmlite.binding.add_symbol(_IS_ASKED, ctypes.cast(_is_asked, ctypes.c_void_p).value)
 
 
+def _define_is_stopping(module: ir.Module) -> ir.Function:
+    """Define a function that reads the flag and, only if it is set, asks the interpreter, which takes a microsecond.
+
+    A function apart, which leaves memory and registers as they are, so that a loop that calls it keeps in registers
+    what it would without it.
+    """
+    integer = ir.IntType(64)
+    function = ir.Function(module, ir.FunctionType(integer, []), _IS_STOPPING)
+    function.linkage, function.calling_convention = "internal", "preserve_allcc"
+    for attribute in ("noinline", "nounwind", "cold", "inaccessiblememonly"):
+        function.attributes.add(attribute)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    zero = ir.Constant(integer, 0)
+    flag = module.globals.get(_FLAG) or ir.GlobalVariable(module, integer, _FLAG)
+    with builder.if_then(builder.icmp_signed("==", builder.load_atomic(flag, "monotonic", 8), zero)):
+        builder.ret(zero)
+    builder.ret(builder.call(cgutils.get_or_insert_function(module, function.ftype, _IS_ASKED), []))
+    return function
+
+
 @intrinsic
 def _is_stopping(typingctx: Any) -> Any:
-    """Read the flag, which other threads write, with an atomic load, so that it is never cached in a register.
-
-    Only if it is set ask the interpreter, which takes a microsecond, whether it is meant for this thread.
-    """
+    """Whether the run that this thread works for is to stop."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        module, integer = builder.module, ir.IntType(64)
-        pointer = module.globals.get(_FLAG) or ir.GlobalVariable(module, integer, _FLAG)
-        zero = ir.Constant(integer, 0)
-        answer = cgutils.alloca_once_value(builder, zero)
-        is_set = builder.icmp_signed("!=", builder.load_atomic(pointer, "monotonic", 8), zero)
-        with builder.if_then(is_set, likely=False):
-            function = cgutils.get_or_insert_function(module, ir.FunctionType(integer, []), _IS_ASKED)
-            builder.store(builder.call(function, []), answer)
-        return builder.icmp_signed("!=", builder.load(answer), zero)
+        function = builder.module.globals.get(_IS_STOPPING) or _define_is_stopping(builder.module)
+        return builder.icmp_signed("!=", builder.call(function, []), ir.Constant(ir.IntType(64), 0))
 
     return types.boolean(), codegen
 
@@ -80,27 +91,27 @@ def check_stop() -> None:
 
 @register_jitable
 def check_iteration(turns):  # type: ignore[no-untyped-def]
-    """Count an iteration of a `while` loop, and raise StoppedError if the run is to stop."""
-    check_stop()
-    return turns + 1
+    """Count an iteration of a `while` loop; now and then raise StoppedError if the run is to stop."""
+    turns += 1
+    if turns % _STRIDE == 0:
+        check_stop()
+    return turns
 
 
 @register_jitable
 def check_recorded_iteration(turns):  # type: ignore[no-untyped-def]
     """As `check_iteration`, for reconnaissance, where no other task changes what a loop may be waiting for."""
-    check_stop()
     if turns >= MAX_ITERATIONS:
         raise RuntimeError(ENDLESS)
-    return turns + 1
+    return check_iteration(turns)
 
 
 @register_jitable
 def check_chosen_iteration(turns):  # type: ignore[no-untyped-def]
     """As `check_iteration`, where reconnaissance may miss a loop's exit, so that another strategy has to be found."""
-    check_stop()
     if turns >= MAX_CHOSEN_ITERATIONS:
         raise RuntimeError(TOO_LONG)
-    return turns + 1
+    return check_iteration(turns)
 
 
 @contextmanager

@@ -132,6 +132,7 @@ def _prepared(call: Call, failed: Failure = Failure.NEVER) -> Iterator[tuple[Kep
 
 def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
     """Prepare a loop, `again` for some reason if not empty; returns it marked as in use."""
+    call.indices = call.indices.copy()  # the loop is kept for later calls
     cluster, arguments = call.cluster, call.arguments
     outdated = kept_loops.retire_outdated(call)
     is_new = call.remembers and outdated is None and not failed

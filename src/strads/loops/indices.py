@@ -23,7 +23,7 @@ class LoopIndices:
 
     @classmethod
     def of(cls, indices: Any) -> "LoopIndices":
-        """Accept a range, a number of iterations, or a one-dimensional sequence of integers.
+        """Accept a range, a number of iterations, or a one-dimensional sequence of integers, which may be shared.
 
         Raises
         ------
@@ -46,7 +46,11 @@ class LoopIndices:
             raise ArgumentError(f"indices is {kind}: give a range, a number of iterations, or integers")
         if values.dtype.kind == "u" and values.size > 0 and values.max() > _INT64.max:
             raise ArgumentError(f"indices has {values.max()}: loop indices are 64-bit integers, up to 2**63 - 1")
-        return cls(0, 1, np.array(values, np.int64), len(values))
+        return cls(0, 1, np.ascontiguousarray(values, np.int64), len(values))
+
+    def copy(self) -> "LoopIndices":
+        """Return indices that share no memory with the caller's."""
+        return self if self.is_range else LoopIndices(0, 1, self.values.copy(), self._length)
 
     def __len__(self) -> int:
         return self._length

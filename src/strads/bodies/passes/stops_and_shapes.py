@@ -63,16 +63,16 @@ def make_safe(function_ir: Any, code: CodeType, *, count: Any, outcomes: Outcome
         Outcomes of branches, chosen by reconnaissance: they are fixed.
     """
     loops = list(compute_cfg_from_blocks(function_ir.blocks).loops().values())
-    headers = {loop.header for loop in loops}
     droppable = _droppable_items(function_ir)
     chosen = _choose(code, function_ir, outcomes)
     kept = {loop.header for loop in loops if any(_keeps(function_ir.blocks, loop, *branch) for branch in chosen)}
-    for label, block in function_ir.blocks.items():
+    for block in function_ir.blocks.values():
         block.body = _with_checks(function_ir, block, droppable)
-        if label in kept:
-            _count(function_ir, block, check_chosen_iteration)
-        elif label in headers and not begins_counted(label, function_ir.blocks):
-            _count(function_ir, block, count)
+    for loop in loops:
+        if loop.header in kept:
+            _count(function_ir, loop, check_chosen_iteration)
+        elif not begins_counted(loop.header, function_ir.blocks):
+            _count(function_ir, loop, count)
 
 
 def _choose(code: CodeType, function_ir: Any, outcomes: Outcomes) -> list[tuple[int, bool]]:
@@ -90,14 +90,20 @@ def _choose(code: CodeType, function_ir: Any, outcomes: Outcomes) -> list[tuple[
     return chosen
 
 
-def _count(function_ir: Any, header: Any, check: Any) -> None:
-    """Count the iterations of a loop in a variable that is initialized at the start of the function."""
-    loc = header.body[0].loc
-    turns = header.scope.redefine("$strads_turns", loc)
+def _count(function_ir: Any, loop: Any, check: Any) -> None:
+    """Count the iterations of a loop in a variable that is initialized at the start of the function.
+
+    At the end of an iteration, so that what each one reads may be read before the loop.
+    """
     entry = function_ir.blocks[min(function_ir.blocks)]
+    loc = function_ir.blocks[loop.header].body[0].loc
+    turns = entry.scope.redefine("$strads_turns", loc)
     entry.body.insert(0, ir.Assign(ir.Const(0, loc), turns, loc))
-    call = call_of(check, (turns,), header, loc)
-    header.body = [*call, ir.Assign(call[-1].target, turns, loc), *header.body]
+    for label in loop.body:
+        block = function_ir.blocks[label]
+        if loop.header in block.terminator.get_targets():
+            call = call_of(check, (turns,), block, loc)
+            block.body[-1:] = [*call, ir.Assign(call[-1].target, turns, loc), block.body[-1]]
 
 
 def _keeps(blocks: Any, loop: Any, label: int, outcome: bool) -> bool:

@@ -164,6 +164,7 @@ def _make_run_job(
     bind = bind_with(constructors)
     if fetching is not None:
         return _make_run_job_fetching(body, bind, fastmath, _make_fetch(fetching))
+    stride = _LONG_STRIDE if short else _STRIDE
 
     @njit(fastmath=fastmath, error_model="numpy", **UNCOUNTED)
     def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
@@ -173,27 +174,15 @@ def _make_run_job(
         """
         _claim(claiming, job)
         drawn = local_counters(DRAW_STATE)
-        for position in range(first, last):
-            if (position - first) % _STRIDE == 0 and pool.state[STOPPED] != 0:
-                return
-            index = _index_at(indices, position)
-            drawn[0] = 0
-            body(index, *bind(storages, (position, job, lane, job, index, drawn)))
-
-    @njit(fastmath=fastmath, error_model="numpy", **UNCOUNTED)
-    def run_short_tasks(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
-        """As `run_job`, in strides, of which LLVM may vectorize the tasks."""
-        _claim(claiming, job)
-        drawn = local_counters(DRAW_STATE)
-        for start in range(first, last, _LONG_STRIDE):
+        for start in range(first, last, stride):  # LLVM may vectorize the tasks of a stride
             if pool.state[STOPPED] != 0:
                 return
-            for position in range(start, min(start + _LONG_STRIDE, last)):
+            for position in range(start, min(start + stride, last)):
                 index = _index_at(indices, position)
                 drawn[0] = 0
                 body(index, *bind(storages, (position, job, lane, job, index, drawn)))
 
-    return run_short_tasks if short else run_job
+    return run_job
 
 
 def _make_run_job_fetching(body: Any, bind: Any, fastmath: bool | set[str], fetch: Any) -> Any:

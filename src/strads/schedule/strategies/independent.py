@@ -55,7 +55,7 @@ def independent(problem: Problem) -> Plan:
         raise PlanError(f"tasks {other} and {task} both touch {problem.row_name(row)}, which is written")
     groups = problem.pieces()
     jobs = len(groups[1]) - 1
-    reason = f"no written row is touched by two tasks: the loop is cut into {jobs} jobs that run in any order"
+    reason = f"no two tasks conflict: the loop is cut into {jobs} jobs that run in any order"
     return problem.plan("independent", reason, groups, np.zeros(jobs, np.int32), no_precedence(jobs))
 
 

@@ -260,6 +260,25 @@ def test_long_rows_are_not_copied_to_look_ahead(monkeypatch):
 # -- sizes that tell that an index exists --------------------------------------------------------
 
 
+def nearest_of_a_map(k, X, C):
+    best, of_best = 0, 1e300
+    for c in range(len(C)):
+        distance = (X[k] - C[c]) ** 2
+        if distance < of_best:
+            best, of_best = c, distance
+    for c in range(max(0, best - 2), min(len(C), best + 3)):
+        C[c] += 0.1 * (X[k] - C[c])
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_the_body_proves_is_not_checked():
+    X, C = strads.dvector.normal(5000, seed=0), strads.dvector.normal(50, seed=1)
+    for _ in range(2):
+        stats = async_for(5000, nearest_of_a_map, X, C)
+    assert stats.strategy == "sequential"
+    assert "checked in the run: nothing, as the body proves that its indices exist" in stats.plan.explain()
+
+
 def margin(k, p, E, R, loss):
     h, r = E[p[k]], R[p[k] % len(R)]
     distance = 0

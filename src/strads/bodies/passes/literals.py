@@ -76,6 +76,6 @@ def _fits(value: object) -> bool:
     if value == 0 or not np.isfinite(value):
         return True
     limits = np.finfo(np.float32)
-    return bool(limits.tiny <= abs(value) <= limits.max) and (
+    return float(limits.tiny) <= abs(value) <= float(limits.max) and (
         not value.is_integer() or float(np.float32(value)) == value
     )

@@ -117,7 +117,11 @@ def _notes(spec: LoopSpec, decision: RecordingDecision) -> tuple[str, ...]:
         notes.append(f"integers are only added to {counted}: each thread adds to a copy of its own")
     guarded = ", ".join(arguments[position].name for position in program.argument_roles.with_role(Role.GUARDED))
     if decision.checks_all:
-        notes.append("checked in the run: every access, as nothing was recorded")
+        proved = program.is_proved(decision.tasks.bound)
+        checked = (
+            "nothing, as the body proves that its indices exist" if proved else "every access, as none was recorded"
+        )
+        notes.append(f"checked in the run: {checked}")
     elif guarded:
         where = describe(*(facts.first_volatile_line or SourceLine.of(plain_function(program.body))))
         what = "sums that the run may reorder" if facts.guards_roundings else "values that the loop changes"

@@ -174,7 +174,7 @@ def test_ratings_that_the_model_has_seen_do_not_count(strads: Strads, folder: Pa
     held_out = read_run(tmp_path / "mf")["validation_rmse"]
     done = strads("evaluate", tmp_path / "mf", "--data", folder / "train.csv")
     found = {name: float(value) for name, value in rows(done.stdout)[1:]}
-    assert found["rmse"] <= held_out  # predictions are clipped
+    assert found["rmse"] <= held_out * (1 + 1e-6)  # predictions are clipped
     assert found["rmse"] == pytest.approx(held_out, rel=0.1)
 
 

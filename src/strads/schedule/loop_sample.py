@@ -308,8 +308,8 @@ class LoopSample:
     @cached_property
     def costly_to_group(self) -> str:
         """Why a loop whose recorded tasks are not as independent as its middle is not planned by their dependences."""
-        costly = self._too_costly("components", {})
-        return "" if costly is None else costly.reason
+        calls = PlanningCost.of(sample(self._recorded), self._loop).too_many_calls
+        return "" if calls is None else too_costly(calls)
 
     def _too_costly(self, strategy: str, rejected: Mapping[str, str]) -> OneJob | None:
         """Return why a loop is not planned by a strategy, if that takes as long as very many calls."""

@@ -1,7 +1,5 @@
 """Plans are made where they gain more than they cost: what tasks use of rows, and how long planning takes, counts."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -37,25 +35,6 @@ def test_a_plan_that_takes_as_long_as_many_calls_is_not_made(monkeypatch: pytest
         records, computes=False
     )
     assert one_job_of(records, computes=True) == ""  # what tasks compute may take any time
-
-
-def test_dependences_that_the_middle_does_not_show_are_not_followed_at_any_cost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As in sweeps over the red, then the black cells of a grid, of which the middle tasks share no rows."""
-    monkeypatch.setattr(loop_sample, "TOO_MANY_CALLS", 5)
-    records = light_loop()
-    rows = np.random.default_rng(0).permutation(len(records.rows)).astype(np.int32)  # no row twice
-    ends = np.r_[: len(rows) // 5, len(rows) * 4 // 5 : len(rows)]
-    rows[ends] = rows[ends % 50_000]
-    records = replace(records, tables=(TableShape("x", len(rows), 8),), rows=rows)
-    loop = Loop(tasks=TASKS, computes=False)
-    assert one_job_of(records, computes=False) == ""
-    rejected = build_plan(records, loop, threads=2).details.rejected
-    assert "both touch row" in rejected["independent"]
-    assert "as long as" in rejected["components"]
-    monkeypatch.setattr(loop_sample, "TOO_MANY_CALLS", 20)
-    assert build_plan(records, loop, threads=2).strategy == "components"
 
 
 def test_rows_that_tasks_only_read_count_like_those_that_they_write() -> None:

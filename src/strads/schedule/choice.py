@@ -19,7 +19,6 @@ from strads.schedule.strategies.wavefront import wavefront
 
 RATED_BY_PARALLELISM = ("independent", "rotation")  # tried first
 REORDERING = ("rotation", "buckets", "components")  # whose order may leave that of the data
-GROUPING = ("components", "wavefront")  # whose planning looks at all dependences
 ALONE = "one job runs the loop in its order"
 JOB_NS = 500.0  # cost to a thread of taking and finishing a job
 PARTS, SMALLEST_PART, LARGEST_PART = 16, 1 << 17, 1 << 20  # a sample is 1/PARTS of a long loop, within these bounds
@@ -120,7 +119,6 @@ def choose(
     share: float = 1.0,
     alone: float | None = None,
     pays: Callable[[str], bool] | None = None,
-    costly: str = "",
 ) -> Plan:
     """Return the first plan that is good enough, or the best.
 
@@ -136,8 +134,6 @@ def choose(
         Nanoseconds of a task in loop order; needed if the tasks of the problem are not consecutive.
     pays
         Whether the order of a strategy pays, as consecutive tasks have shown: see `order_pays`.
-    costly
-        Why strategies that find groups of tasks by their dependences are not tried, if they are not.
     """
     rejected: dict[str, str] = {}
     best, best_gain = None, WORTHWHILE
@@ -151,9 +147,6 @@ def choose(
         if strategy == "colouring" and middle_of(problem.tasks):
             # A long loop that can be coloured has been planned already: see `LoopSample.colourable_chunks`.
             rejected[strategy] = "it does not pay, judging by tasks from the middle of the loop"
-            continue
-        if costly and strategy in GROUPING:
-            rejected[strategy] = costly
             continue
         if strategy in REORDERING and not (order_pays(problem, strategy) if pays is None else pays(strategy)):
             rejected[strategy] = "in its order tasks would wait for memory, for longer than two threads gain"

@@ -305,12 +305,6 @@ class LoopSample:
         reason = f"two threads would hardly be faster for {part.tasks:,} tasks from all over it: {cause}"
         return OneJob(reason, dict(plan.details.rejected))
 
-    @cached_property
-    def costly_to_group(self) -> str:
-        """Why a loop whose recorded tasks are not as independent as its middle is not planned by their dependences."""
-        calls = PlanningCost.of(sample(self._recorded), self._loop).too_many_calls
-        return "" if calls is None else too_costly(calls)
-
     def _too_costly(self, strategy: str, rejected: Mapping[str, str]) -> OneJob | None:
         """Return why a loop is not planned by a strategy, if that takes as long as very many calls."""
         if self._loop.computes:  # then the time of a task is not known

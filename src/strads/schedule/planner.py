@@ -86,12 +86,11 @@ def build_plan(
     found = FlowDependences.SELDOM if loop_sample is None else loop_sample.flow_dependences
     if not in_order and found is FlowDependences.SELDOM:
         found = flow_dependences(records)
-    costly = "" if loop_sample is None else loop_sample.costly_to_group
     if not in_order and found is FlowDependences.FORWARD:
-        plan = choose(problem, in_order=True, costly=costly)
+        plan = choose(problem, in_order=True)
         return replace(plan, reason=f"{plan.reason}; {KEPT}")
     pays = None if loop_sample is None else loop_sample.pays
-    return choose(problem, in_order=in_order, pays=pays, costly=costly)
+    return choose(problem, in_order=in_order, pays=pays)
 
 
 def _coloured(records: AccessRecords, loop_sample: LoopSample | None) -> Plan | None:

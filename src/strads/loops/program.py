@@ -266,7 +266,7 @@ class LoopProgram:
             bound,
             lambda *task: make_worker(*task, locked=locked, short=short, fetching=fetching() if fetches else None),
             lambda code: compile_worker(code, executable, storages),
-            ("worker", locked, short, fetches, dtype, () if owned is None else tuple(owned.block_of)),
+            ("worker", locked, short, fetches, dtype, None if owned is None else tuple(owned.block_of)),
             checking,
             in_loop_order=in_order,
             nonnegative=nonnegative,

@@ -17,15 +17,14 @@ from strads.engine.plans.job_pool import (
     FINISHED,
     STOPPED,
     WAIT,
-    JobPool,
     finish_locked,
     jobs_done,
     make_job_pool,
     queue_lengths,
     stop,
-    take_or_wait,
 )
 from strads.engine.plans.prefetch_trials import BLOCK, TRIALS, begin_block, end_block
+from strads.engine.plans.seats import FIRST, LANE, LAST, Seats, finish_job, provide, take_job
 from strads.engine.plans.transfers import NodeTransfers
 from strads.engine.stopping import stoppable
 from strads.engine.views.kinds import RECENT
@@ -38,9 +37,10 @@ Worker = Callable[..., int]
 # Owner of each row, and offsets and numbers of the rows that each job claims when it begins: see `Ownership`.
 Claiming = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
 
-Task = tuple[Any, tuple[Any | None, ...]]  # a body, and the constructors of its views
+# The locks, offsets and ids of each task's locks, the sequence in which they ran if it is recorded, and its counter.
+Locking = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
 
-UNCLAIMED: Claiming = (np.zeros(0, np.int32), np.zeros(1, np.int64), np.zeros(0, np.int64))
+Task = tuple[Any, tuple[Any | None, ...]]  # a body, and the constructors of its views
 
 # Threads for each unit of a plan's parallelism, which is an average: for a time, more jobs may be ready.
 _SLACK = 1.5
@@ -115,8 +115,8 @@ def _release(locks, ids, first, last) -> None:  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def _claim(claiming, holder) -> None:  # type: ignore[no-untyped-def]
     """Make a job, or a task that holds its locks, the owner of its rows, which no other one is using."""
-    owner, offsets, rows = claiming
-    if len(rows) > 0:
+    if claiming is not None:
+        owner, offsets, rows = claiming
         for entry in range(offsets[holder], offsets[holder + 1]):
             owner[rows[entry]] = holder
 
@@ -167,15 +167,15 @@ def _make_run_job(
     stride = _LONG_STRIDE if short else _STRIDE
 
     @njit(fastmath=fastmath, error_model="numpy", **UNCOUNTED)
-    def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+    def run_job(state, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         """Run the tasks of `job`, at the positions `first..last - 1`, on replica `lane`; returns early when stopped.
 
-        For `pool`, `claiming`, `indices` and `storages` see `make_worker`; `locking` and `ahead` are not used.
+        For `state`, `claiming`, `indices` and `storages` see `make_worker`; `locking` and `ahead` are not used.
         """
         _claim(claiming, job)
         drawn = local_counters(DRAW_STATE)
         for start in range(first, last, stride):  # LLVM may vectorize the tasks of a stride
-            if pool.state[STOPPED] != 0:
+            if state[STOPPED] != 0:
                 return
             for position in range(start, min(start + stride, last)):
                 index = _index_at(indices, position)
@@ -187,12 +187,12 @@ def _make_run_job(
 
 def _make_run_job_fetching(body: Any, bind: Any, fastmath: bool | set[str], fetch: Any) -> Any:
     @njit(fastmath=fastmath, error_model="numpy", **UNCOUNTED)
-    def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+    def run_job(state, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         """As in `_make_run_job`, but fetch the rows of tasks that are `ahead`, where that is faster."""
         _claim(claiming, job)
         drawn, times = local_counters(DRAW_STATE), local_counters(TRIALS)
         for start in range(first, last, BLOCK):
-            if pool.state[STOPPED] != 0:
+            if state[STOPPED] != 0:
                 return
             end, block = min(start + BLOCK, last), (start - first) // BLOCK
             fetches, began = begin_block(block, times)
@@ -212,18 +212,18 @@ def _make_run_job_locked(body: Any, constructors: tuple[Any | None, ...], fastma
     bind = bind_with(constructors)
 
     @njit(fastmath=fastmath, error_model="numpy", **UNCOUNTED)
-    def run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
+    def run_job(state, locking, claiming, indices, ahead, first, last, job, lane, storages):  # type: ignore[no-untyped-def]
         """As in `_make_run_job`, but each task takes its locks (`locking`) and claims its rows by itself.
 
-        `pool`, `claiming`, `indices`, `first`, `last`, `job`, `lane` and `storages` are as there; `ahead` is not used.
+        `state`, `claiming`, `indices`, `first`, `last`, `job`, `lane` and `storages` are as there; `ahead` is not used.
         """
         locks, offsets, ids, sequence, counter = locking
         drawn = local_counters(DRAW_STATE)
         for position in range(first, last):
-            if pool.state[STOPPED] != 0:  # negligible beside the locks
+            if state[STOPPED] != 0:  # negligible beside the locks
                 return
             start, end = offsets[position], offsets[position + 1]
-            if not _acquire(locks, ids, start, end, pool.state):
+            if not _acquire(locks, ids, start, end, state):
                 return
             _claim(claiming, position)
             index = _index_at(indices, position)
@@ -248,54 +248,55 @@ def make_worker(
     """Make the lazily compiled worker of a body: takes jobs until none is left or one needs the interpreter.
 
     The worker returns the number of an empty job that the caller must serve and finish, `WAIT`, or `FINISHED`. Its
-    arguments: `pool` is a `JobPool`; `locking` consists of the locks, offsets and ids of each task's locks, the
-    recorded sequence, and its counter; `claiming` is a `Claiming`; `indices` are those of an `ExecutablePlan`, `begins`
-    and `ends` (jobs,) its `stretches`, and `lanes` (jobs,) its `lanes`; `ahead` is by how many tasks rows are fetched
-    before they are needed; `served` says whether the caller serves empty jobs; `storages` has one item for each
-    argument of the body. Tasks are `short` if they take well under a microsecond. `fetching` is the body over views
-    that fetch what it touches, and their constructors.
+    arguments: `seat` is the thread's row of `Seats`; `state` that of the `JobPool`; `locking` the `Locking` of a plan
+    with locks; `claiming` the `Claiming`, if there are guarded tables; `indices` are those of an `ExecutablePlan`;
+    `ahead` is by how many tasks rows are fetched before they are needed; `served` says whether the caller serves empty
+    jobs; `storages` has one item for each argument of the body. Tasks are `short` if they take well under a
+    microsecond. `fetching` is the body over views that fetch what it touches, and their constructors.
     """
+    provide()
     factory = _make_run_job_locked if locked else _make_run_job
     run_job = factory(body, constructors, fastmath, short, fetching)
 
     @njit(nogil=True, no_cfunc_wrapper=True, _nrt=False)
-    def worker(member, members, pool, locking, claiming, indices, ahead, begins, ends, lanes, served, storages):  # type: ignore[no-untyped-def]
-        """Take jobs from `pool` and run them; returns at the first empty one if these are `served`.
+    def worker(seat, state, locking, claiming, indices, ahead, served, storages):  # type: ignore[no-untyped-def]
+        """Take jobs and run them; returns at the first empty one if these are `served`.
 
-        `member` is the number of the thread, of `members`. `locking`, `claiming`, `indices`, `ahead`, `begins`, `ends`,
-        `lanes` and `storages` are described above.
+        The arguments are described above.
         """
+        place = seat.ctypes.data
         while True:
-            job = take_or_wait(pool, member, members)
-            if job < 0:
+            job = take_job(place)
+            if job < 0 or (served and seat[FIRST] == seat[LAST]):
                 return job
-            first, last = begins[job], ends[job]
-            if served and first == last:
-                return job
-            lane = lanes[job] if lanes[job] >= 0 else member
-            run_job(pool, locking, claiming, indices, ahead, first, last, job, lane, storages)
-            finish_locked(pool, job)
+            run_job(state, locking, claiming, indices, ahead, seat[FIRST], seat[LAST], job, seat[LANE], storages)
+            finish_job(place)
 
     return worker
 
 
 def _worker_arguments(
-    pool: JobPool, locking: tuple[NDArray[Any], ...], claiming: Claiming, executable: ExecutablePlan, *, served: bool
+    state: NDArray[np.int64],
+    locking: Locking | None,
+    claiming: Claiming | None,
+    executable: ExecutablePlan,
+    *,
+    served: bool,
 ) -> tuple[Any, ...]:
-    indices = executable.indices, executable.plan.details.prefetch_distance
-    return pool, locking, claiming, *indices, *executable.stretches(), executable.lanes(), served
+    return state, locking, claiming, executable.indices, executable.plan.details.prefetch_distance, served
 
 
 def compile_worker(worker: Worker, executable: ExecutablePlan, storages: tuple[Any, ...]) -> None:
     """Compile a worker for these arguments, so that errors are raised before any thread starts."""
     locking = _locking(executable.plan.locks, 0, False)
-    arguments = _worker_arguments(make_job_pool(executable.plan), locking, UNCLAIMED, executable, served=False)
-    worker.compile(tuple(typeof(argument) for argument in (0, 1, *arguments, storages)))  # type: ignore[attr-defined]
+    claiming = None if executable.ownership is None else executable.ownership.claiming()
+    arguments = _worker_arguments(np.zeros(1, np.int64), locking, claiming, executable, served=False)
+    worker.compile(tuple(typeof(argument) for argument in (np.zeros(1, np.int64), *arguments, storages)))  # type: ignore[attr-defined]
 
 
-def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> tuple[NDArray[Any], ...]:
+def _locking(locks: RowLocks | None, tasks: int, record_order: bool) -> Locking | None:
     if locks is None:
-        return (np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int32)) + (np.zeros(0, np.int64),) * 2
+        return None
     sequence = np.zeros(tasks if record_order else 0, np.int64)
     return np.zeros(locks.count, np.int32), locks.offsets, locks.ids, sequence, np.zeros(1, np.int64)
 
@@ -306,7 +307,7 @@ def execute(
     storages: tuple[Any, ...],
     team: ThreadTeam,
     *,
-    claiming: Claiming = UNCLAIMED,
+    claiming: Claiming | None = None,
     transfers: NodeTransfers | None = None,
     job_order: str = "heaviest",
     record_order: bool = False,
@@ -340,15 +341,16 @@ def execute(
     patience = 0 if transfers is None else transfers.patience
     pool = make_job_pool(plan, order=job_order, patience=patience)
     locking = _locking(plan.locks, plan.tasks, record_order)
-    arrays = _worker_arguments(pool, locking, claiming, executable, served=transfers is not None)
+    arguments = _worker_arguments(pool.state, locking, claiming, executable, served=transfers is not None)
     members = _useful_threads(plan, team.size)
+    seats = Seats(pool, *executable.stretches(), executable.lanes(), members)
     working = np.zeros(members)
 
     def work(thread: int) -> None:
         try:
             while True:
                 begin = time.perf_counter()
-                job = worker(thread, members, *arrays, storages)
+                job = worker(seats.rows[thread], *arguments, storages)
                 working[thread] += time.perf_counter() - begin
                 if job == FINISHED:
                     return
@@ -372,7 +374,7 @@ def execute(
             end_bodies()
 
         team.run(work, members, on_interrupt=halt)
-    sequence = locking[3] if plan.locks is not None and record_order else None
+    sequence = locking[3] if locking is not None and record_order else None
     seconds = time.perf_counter() - start
     return Execution(seconds, jobs_done(pool), sequence, float(working.sum()), *queue_lengths(pool))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from strads.cluster import Node, ThreadTeam, Traffic
 from strads.dds.ragged import read_only
-from strads.engine.plans.executor import UNCLAIMED, Claiming, Execution, execute, zero_totals
+from strads.engine.plans.executor import Claiming, Execution, execute, zero_totals
 from strads.engine.plans.replicas import Replicas
 from strads.engine.plans.transfers import NodeTransfers, TransferBuffer
 from strads.engine.statistics import NodeStatistics
@@ -134,9 +134,7 @@ class _Call:
         }
         self.totals = {p: zero_totals(plan.jobs, a.dtype) for p, a in self.bound.sums.items()}
         ownership = loop.executable.ownership
-        self.claiming: Claiming = UNCLAIMED
-        if ownership is not None:
-            self.claiming = ownership.owners(), ownership.offsets, ownership.claims
+        self.claiming: Claiming | None = None if ownership is None else ownership.claiming()
 
     # -- storages ------------------------------------------------------------------------------------------
 
@@ -159,6 +157,7 @@ class _Call:
     def _guarded(self, position: int, argument: TableArgument) -> Guarded:
         ownership, table = self.loop.executable.ownership, self.program.argument_roles.table_of[position]
         assert ownership is not None
+        assert self.claiming is not None
         owner = self.claiming[0][ownership.first[table] :]
         blocks = ownership.block_of.get(table)
         return Guarded(argument.raw, ownership.low[table], ownership.high[table], owner, blocks)

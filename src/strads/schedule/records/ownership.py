@@ -48,9 +48,9 @@ class Ownership:
     offsets: NDArray[np.int64]
     claims: NDArray[np.int64]
 
-    def owners(self) -> NDArray[np.int32]:
-        """Return the owner of each unit before the run."""
-        return np.full(self.units, NOBODY, np.int32)
+    def claiming(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the owner of each unit before a run, which jobs change in it, and `offsets` and `claims`."""
+        return np.full(self.units, NOBODY, np.int32), self.offsets, self.claims
 
     def of_jobs(self, jobs: NDArray[np.int64]) -> "Ownership":
         """Return the ownership of the given jobs, in the given order; −1 denotes a job that owns nothing."""

@@ -1,0 +1,112 @@
+"""Where each thread of a run gets its jobs: functions that compiled bodies call by symbol.
+
+They are compiled once and kept. As a part of each body, the job pool would take longer to compile than many bodies do.
+"""
+
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+from numba import carray, cfunc, njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from strads.engine.plans.job_pool import JobPool, finish_locked, take_or_wait
+
+# Items of a seat: the thread's number, and of how many; the address of the `_addresses` of the run; the thread's job,
+# where its tasks begin and end, and its lane: the replica of relaxed tables that it works on.
+_MEMBER, _MEMBERS, _RUN, JOB, FIRST, LAST, LANE = range(7)
+_CACHE_LINE = 8  # items of a seat
+
+_ARRAYS = (*(f"the pool's {field}" for field in JobPool._fields), "begins", "ends", "lanes")
+_BEGINS, _ENDS, _LANES = range(len(JobPool._fields), len(_ARRAYS))
+
+
+class Seats:
+    """The seats of the threads of one run, `rows` (threads, 8) int64: what a worker and the functions below share.
+
+    `begins`, `ends` (jobs,) int64: where the tasks of each job are; `lanes` (jobs,) int32: the lane of each job, −1:
+    that of its thread.
+    """
+
+    def __init__(
+        self,
+        pool: JobPool,
+        begins: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        lanes: NDArray[np.int32],
+        members: int,
+    ):
+        self._arrays = tuple(map(np.ascontiguousarray, (*pool, begins, ends, lanes)))  # must outlive the run
+        self._addresses = np.array([(array.ctypes.data, len(array)) for array in self._arrays], np.int64)
+        self.rows = np.zeros((members, _CACHE_LINE), np.int64)
+        self.rows[:, _MEMBER], self.rows[:, _MEMBERS] = np.arange(members), members
+        self.rows[:, _RUN] = self._addresses.ctypes.data
+
+
+@intrinsic
+def _pointer(typingctx: Any, address: Any) -> Any:
+    """Turn an address into a pointer."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), codegen
+
+
+@njit(nogil=True)
+def _items(address, count, dtype):  # type: ignore[no-untyped-def]
+    return carray(_pointer(address), (count,), dtype)
+
+
+@njit(nogil=True)
+def _array(addresses, number, dtype):  # type: ignore[no-untyped-def]
+    return _items(addresses[2 * number], addresses[2 * number + 1], dtype)
+
+
+@njit(nogil=True)
+def _pool(addresses):  # type: ignore[no-untyped-def]
+    """Return the job pool whose arrays are at the `addresses`, in the order of its fields."""
+    return JobPool(
+        _array(addresses, 0, np.int64),
+        _array(addresses, 1, np.int64),
+        _array(addresses, 2, np.int32),
+        _array(addresses, 3, np.int32),
+        _array(addresses, 4, np.int64),
+        _array(addresses, 5, np.int32),
+        _array(addresses, 6, np.int64),
+        _array(addresses, 7, np.int32),
+    )
+
+
+def _take(address):  # type: ignore[no-untyped-def]
+    """Take a job for the seat at an address; returns its number, or what `take_or_wait` returns in its place."""
+    seat = _items(address, _CACHE_LINE, np.int64)
+    addresses = _items(seat[_RUN], 2 * len(_ARRAYS), np.int64)
+    job = take_or_wait(_pool(addresses), seat[_MEMBER], seat[_MEMBERS])
+    seat[JOB] = job
+    if job >= 0:
+        seat[FIRST], seat[LAST] = _array(addresses, _BEGINS, np.int64)[job], _array(addresses, _ENDS, np.int64)[job]
+        lane = _array(addresses, _LANES, np.int32)[job]
+        seat[LANE] = lane if lane >= 0 else seat[_MEMBER]
+    return job
+
+
+def _finish(address):  # type: ignore[no-untyped-def]
+    """Finish the job of the seat at an address."""
+    seat = _items(address, _CACHE_LINE, np.int64)
+    finish_locked(_pool(_items(seat[_RUN], 2 * len(_ARRAYS), np.int64)), seat[JOB])
+
+
+_TAKE, _FINISH = "strads_take_job", "strads_finish_job"
+take_job = types.ExternalFunction(_TAKE, types.int64(types.int64))
+finish_job = types.ExternalFunction(_FINISH, types.void(types.int64))
+_functions: dict[str, Any] = {}  # must outlive the code that calls them
+
+
+def provide() -> None:
+    """Compile the functions, or load them from disk, and register them with LLVM, once per process."""
+    for name, function, calls in ((_TAKE, _take, take_job), (_FINISH, _finish, finish_job)):
+        if name not in _functions:
+            _functions[name] = cfunc(calls.sig, error_model="numpy", cache=True)(function)
+            llvmlite.binding.add_symbol(name, _functions[name].address)

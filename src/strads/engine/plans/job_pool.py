@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.engine.atomics import compare_and_swap, fetch_add, load, pause
+from strads.engine.views.types import INNER
 from strads.schedule.plan import Plan
 
 WAIT = -1  # no job is ready, but some are still to come
@@ -65,7 +66,7 @@ def make_job_pool(
     heap[: len(ready)] = ready  # ascending, hence a valid heap
     finished = np.empty(plan.jobs, np.int32)
     ranks = np.empty(0, np.int64) if ranks is None else ranks
-    dependences = plan.predecessors.copy(), finished, plan.successor_offsets, plan.successors
+    dependences = plan.predecessors.astype(np.int32), finished, plan.successor_offsets, plan.successors
     return JobPool(state, heap, *dependences, ranks, _homes(plan))
 
 
@@ -77,7 +78,7 @@ def _homes(plan: Plan) -> NDArray[np.int32]:
     return np.ascontiguousarray(cells[:, np.argmax(rows)])
 
 
-@njit(cache=True)
+@njit(cache=True, **INNER)
 def _push(pool: JobPool, job: int) -> None:
     key = np.int64(job)
     if pool.state[_FIFO] != 0:
@@ -97,7 +98,7 @@ def _push(pool: JobPool, job: int) -> None:
     pool.heap[child] = key
 
 
-@njit(cache=True)
+@njit(cache=True, **INNER)
 def _chosen(pool: JobPool, size: int, member: int, members: int) -> int:
     """Place in the heap of the first job whose data are in the cache of thread `member`; 0 if none."""
     if len(pool.home) == 0 or members == 1 or size > _MAX_LOOKED_AT:
@@ -164,7 +165,7 @@ def finish_and_take(pool: JobPool, job: int, end: int) -> int:
     return WAIT
 
 
-@njit(nogil=True, cache=True)
+@njit(cache=True, **INNER)
 def _lock(pool: JobPool) -> None:
     attempts = 0
     while not compare_and_swap(pool.state, _LOCK, 0, 1):
@@ -172,14 +173,14 @@ def _lock(pool: JobPool) -> None:
         pause(attempts)
 
 
-@njit(nogil=True, cache=True)
+@njit(cache=True, **INNER)
 def _may_take(pool: JobPool) -> bool:
     """Whether `take` may find anything but `WAIT`; only reads, so that waiting threads do not slow down others."""
     state = pool.state
     return load(state, _READY) > 0 or load(state, STOPPED) != 0 or load(state, _TAKEN) == len(pool.pending)
 
 
-@njit(nogil=True, cache=True)
+@njit(cache=True, **INNER)
 def take_or_wait(pool: JobPool, member: int, members: int) -> int:
     """Thread-safe `take`: waits until a job is ready, or its patience is exhausted (`WAIT`)."""
     attempts = 0

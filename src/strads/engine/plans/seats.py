@@ -12,14 +12,17 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from strads.engine.plans.job_pool import JobPool, finish_locked, take_or_wait
+from strads.engine.views.types import INNER
 
-# Items of a seat: the thread's number, and of how many; the address of the `_addresses` of the run; the thread's job,
+# Items of a seat: the thread's number, and of how many; the address of the run's `_addresses`; the thread's job,
 # where its tasks begin and end, and its lane: the replica of relaxed tables that it works on.
 _MEMBER, _MEMBERS, _RUN, JOB, FIRST, LAST, LANE = range(7)
 _CACHE_LINE = 8  # items of a seat
 
-_ARRAYS = (*(f"the pool's {field}" for field in JobPool._fields), "begins", "ends", "lanes")
-_BEGINS, _ENDS, _LANES = range(len(JobPool._fields), len(_ARRAYS))
+# Of the pool's arrays, in the order of its fields, and of begins, ends and lanes.
+_DTYPES = (*map(np.dtype, ("i8", "i8", "i4", "i4", "i8", "i4", "i8", "i4")), *map(np.dtype, ("i8", "i8", "i4")))
+_PLACES = 2 * len(_DTYPES)  # an address and a length each
+_WRITTEN = 4  # by the run: the first so many
 
 
 class Seats:
@@ -37,7 +40,8 @@ class Seats:
         lanes: NDArray[np.int32],
         members: int,
     ):
-        self._arrays = tuple(map(np.ascontiguousarray, (*pool, begins, ends, lanes)))  # must outlive the run
+        written, read = pool[:_WRITTEN], (*pool[_WRITTEN:], begins, ends, lanes)
+        self._arrays = *written, *map(np.ascontiguousarray, read, _DTYPES[_WRITTEN:])  # must outlive the run
         self._addresses = np.array([(array.ctypes.data, len(array)) for array in self._arrays], np.int64)
         self.rows = np.zeros((members, _CACHE_LINE), np.int64)
         self.rows[:, _MEMBER], self.rows[:, _MEMBERS] = np.arange(members), members
@@ -54,48 +58,45 @@ def _pointer(typingctx: Any, address: Any) -> Any:
     return types.voidptr(types.int64), codegen
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def _items(address, count, dtype):  # type: ignore[no-untyped-def]
     return carray(_pointer(address), (count,), dtype)
 
 
-@njit(nogil=True)
-def _array(addresses, number, dtype):  # type: ignore[no-untyped-def]
-    return _items(addresses[2 * number], addresses[2 * number + 1], dtype)
-
-
-@njit(nogil=True)
-def _pool(addresses):  # type: ignore[no-untyped-def]
-    """Return the job pool whose arrays are at the `addresses`, in the order of its fields."""
-    return JobPool(
-        _array(addresses, 0, np.int64),
-        _array(addresses, 1, np.int64),
-        _array(addresses, 2, np.int32),
-        _array(addresses, 3, np.int32),
-        _array(addresses, 4, np.int64),
-        _array(addresses, 5, np.int32),
-        _array(addresses, 6, np.int64),
-        _array(addresses, 7, np.int32),
+@njit(**INNER)
+def _run(seat):  # type: ignore[no-untyped-def]
+    """Return the job pool of a seat's run, its begins, ends and lanes."""
+    at = _items(seat[_RUN], _PLACES, np.int64)
+    pool = JobPool(  # in the order of its fields
+        _items(at[0], at[1], np.int64),
+        _items(at[2], at[3], np.int64),
+        _items(at[4], at[5], np.int32),
+        _items(at[6], at[7], np.int32),
+        _items(at[8], at[9], np.int64),
+        _items(at[10], at[11], np.int32),
+        _items(at[12], at[13], np.int64),
+        _items(at[14], at[15], np.int32),
     )
+    begins, ends = _items(at[16], at[17], np.int64), _items(at[18], at[19], np.int64)
+    return pool, begins, ends, _items(at[20], at[21], np.int32)
 
 
 def _take(address):  # type: ignore[no-untyped-def]
     """Take a job for the seat at an address; returns its number, or what `take_or_wait` returns in its place."""
     seat = _items(address, _CACHE_LINE, np.int64)
-    addresses = _items(seat[_RUN], 2 * len(_ARRAYS), np.int64)
-    job = take_or_wait(_pool(addresses), seat[_MEMBER], seat[_MEMBERS])
+    pool, begins, ends, lanes = _run(seat)
+    job = take_or_wait(pool, seat[_MEMBER], seat[_MEMBERS])
     seat[JOB] = job
     if job >= 0:
-        seat[FIRST], seat[LAST] = _array(addresses, _BEGINS, np.int64)[job], _array(addresses, _ENDS, np.int64)[job]
-        lane = _array(addresses, _LANES, np.int32)[job]
-        seat[LANE] = lane if lane >= 0 else seat[_MEMBER]
+        seat[FIRST], seat[LAST] = begins[job], ends[job]
+        seat[LANE] = lanes[job] if lanes[job] >= 0 else seat[_MEMBER]
     return job
 
 
 def _finish(address):  # type: ignore[no-untyped-def]
     """Finish the job of the seat at an address."""
     seat = _items(address, _CACHE_LINE, np.int64)
-    finish_locked(_pool(_items(seat[_RUN], 2 * len(_ARRAYS), np.int64)), seat[JOB])
+    finish_locked(_run(seat)[0], seat[JOB])
 
 
 _TAKE, _FINISH = "strads_take_job", "strads_finish_job"

@@ -11,7 +11,7 @@ from strads.checkpoints.storage import DamagedFileError, Folder
 from strads.checkpoints.trees import Tree
 from strads.errors import CheckpointError
 
-FORMAT = 3
+FORMAT = 4
 
 _NUMBERED = r"\d{10,}-[0-9a-f]{8}"
 _OWN_NAMES = {  # of files that strads writes, by subfolder; the folder may hold others

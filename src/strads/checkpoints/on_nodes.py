@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from strads.checkpoints.trees import Load, Save
 from strads.errors import CheckpointError
 
 _POLL = 0.02  # seconds
+_BUFFERS = "buffers of checkpoints"  # in a node's store
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,16 @@ class SaveTicket:
 
 
 @contextmanager
-def saving(target: "Save | SaveTicket", rank: int) -> Iterator[Save]:
+def saving(target: "Save | SaveTicket", rank: int, store: dict[str, Any]) -> Iterator[Save]:
     """Context in which a node makes the tree of its part; the files are written in the background afterwards.
 
-    `target`: the driver's own `Save` if it is the only node, else a ticket.
+    `target`: the driver's own `Save` if it is the only node, else a ticket. `store`: that of the node, in which memory
+    for copies stays until the node ends.
     """
     if isinstance(target, Save):
         yield target
         return
-    stage = Stage(target.prefix, _buffers[rank], f"-{target.number}-{rank}")
+    stage = Stage(target.prefix, store.setdefault(_BUFFERS, Buffers()), f"-{target.number}-{rank}")
     yield Save(stage.keep)
     stage.copy()
     threading.Thread(target=_write, args=(target, rank, stage), name="strads-checkpoint", daemon=True).start()
@@ -105,6 +106,3 @@ def loading(target: "Load | LoadTicket") -> Load:
         return target
     folder, checksums = Folder(target.url), target.checksums
     return Load(lambda name, into: folder.read_array(name, checksums[name], into))
-
-
-_buffers: defaultdict[int, Buffers] = defaultdict(Buffers)  # by rank

@@ -44,7 +44,7 @@ def run_once_more(late: LateOperator, entry: Entry, url: str) -> Any:
         result = late.operator.run()
     except Exception as error:
         if is_of_program(error) and name_of(error) != entry.error:
-            raise _other_program(late, url, f"it raises {name_of(error)} now, but did not") from error
+            raise _other_program(late, url, f"it raises {name_of(error)} now, but did not then") from error
         raise
     if entry.error is not None:
         raise _other_program(late, url, f"there it raised {entry.error}")

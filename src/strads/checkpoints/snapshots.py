@@ -74,6 +74,7 @@ class SnapshotWriter:
         self.observed.update(self._kept[-1].observed if self._kept else ())
         self._has_cleaned = False
         self._buffers = Buffers()
+        self._is_closed = False
         self._changed = threading.Condition()
         self._job: _Job | None = None
         self._thread: threading.Thread | None = None
@@ -151,7 +152,7 @@ class SnapshotWriter:
         with self._changed:
             if self._job is not None:
                 self._job.is_wanted = False
-            self._keep = 0
+            self._is_closed = True
             self._changed.notify_all()
         if is_done and self._thread is not None:
             self._thread.join()
@@ -159,7 +160,7 @@ class SnapshotWriter:
     def _work(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._job is not None or self._keep == 0)
+                self._changed.wait_for(lambda: self._job is not None or self._is_closed)
                 job = self._job
             if job is None:
                 return
@@ -188,7 +189,7 @@ class SnapshotWriter:
             files |= of_nodes
             self.counters.bytes += count
         if not job.is_wanted:
-            raise TimeoutError("the program has ended before")
+            raise TimeoutError("it was given up before it was complete")
         old = {} if latest is None else latest.checksums
         states = {
             number: renamed(tree, lambda name: files[name][0] if name in files else name)

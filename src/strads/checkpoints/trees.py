@@ -127,7 +127,7 @@ class Save:
         missing = set(getattr(type(value), "checkpointed", ())) - attributes.keys()
         if missing:
             raise CheckpointError(f"{_name(type(value))}.checkpointed names {min(missing)!r}, which it does not have")
-        parts = {name: self._part(item, f".{name}") for name, item in attributes.items()}
+        parts = [[name, self._part(item, f".{name}")] for name, item in attributes.items()]
         return {"object": _name(type(value)), "state": parts}
 
     def _part(self, value: Any, place: str) -> Tree:
@@ -281,7 +281,7 @@ class Load:
         found = template if type(template) is kind else kind.__new__(kind)
         self._made[place] = found
         old = dict(attributes_of(found))
-        for name, part in tree["state"].items():
+        for name, part in tree["state"]:
             value = self._value(part, old.get(name))
             if name not in old or value is not old[name]:
                 object.__setattr__(found, name, value)

@@ -35,5 +35,5 @@ def interrupts_deferred(cluster: Cluster) -> Iterator[Callable[[], bool]]:
         yield lambda: came > 0
     finally:
         signal.signal(signal.SIGINT, previous)
-    if came:
-        raise KeyboardInterrupt
+        if came:  # even if an error has come meanwhile, which the program may handle
+            raise KeyboardInterrupt

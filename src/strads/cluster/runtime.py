@@ -100,6 +100,7 @@ class Runtime:
         session = Session(url, every=every, keep=keep, nodes=self if self.can_replace_nodes else None)
         self.sessions.enter_context(running_session(session))
         atexit.register(session.close)
+        self.sessions.callback(atexit.unregister, session.close)  # which keeps the copies of the last snapshot
         return session
 
     def close(self) -> None:
@@ -213,7 +214,11 @@ def init(
         _current = Runtime(cluster.threads, cluster)
         _current._restart = partial(_start_again, cluster.size, cluster.threads, limit, address)
     if checkpoint_dir is not None:  # only the driver gets here
-        _current.save_to(checkpoint_dir, every=checkpoint_every, keep=checkpoint_keep)
+        try:
+            _current.save_to(checkpoint_dir, every=checkpoint_every, keep=checkpoint_keep)
+        except BaseException:  # a program that goes on would do so without checkpoints
+            shutdown()
+            raise
     return _current
 
 

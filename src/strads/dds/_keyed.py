@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from strads.checkpoints import observe
 from strads.cluster import Cluster
 from strads.dds._display import SHOWN_ROWS, memory
-from strads.dds._dtypes import check_dtype, resolve_dtype
+from strads.dds._dtypes import check_dtype, check_integers_fit, resolve_dtype
 from strads.dds._hash_index import NOT_FOUND, Groups, HashIndex
 from strads.dds._hashing import hash_keys
 from strads.dds._keys import Key, Keys, check_key, decode_key, decode_keys, encode_keys
@@ -59,6 +59,10 @@ class KeyedTable(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_spread_index": None}
+
+    @abstractmethod
+    def copy(self) -> "KeyedTable":
+        """Return an independent table with the same content."""
 
     @abstractmethod
     def _settle(self) -> None:
@@ -209,11 +213,13 @@ class KeyedTable(ABC):
 
     def _refuse_loss(self, value: Any) -> None:
         assert self._dtype is not None
-        if self._dtype.names is None and not np.can_cast(np.asarray(value).dtype, self._dtype, "same_kind"):
+        array = np.asarray(value)
+        if self._dtype.names is None and not np.can_cast(array.dtype, self._dtype, "same_kind"):
             raise InputError(
                 f"{value!r:.60} does not fit {self._dtype}: make the {self._noun} with another dtype, "
                 f"{self._noun}(…, dtype='f8')"
             )
+        check_integers_fit(array, self._dtype)
 
     def _rows(self, values: Any, count: int) -> NDArray[Any]:
         """Return several values as an array of rows; the first values determine what is not given."""
@@ -235,6 +241,10 @@ class KeyedTable(ABC):
             return source.astype(self._dtype, copy=False)
         except (TypeError, ValueError) as error:
             raise InputError(f"values of {source.dtype} do not fit {self._dtype}: {error}") from error
+
+    def __copy__(self) -> "KeyedTable":
+        """Return an independent copy: a shallow one would share changes that are not carried out yet."""
+        return self.copy()
 
     def _no_rows(self) -> NDArray[Any]:
         return np.empty((0, *(self._row or ())), self._dtype or np.float64)

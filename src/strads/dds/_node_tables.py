@@ -59,7 +59,7 @@ def read_values(node: Node, name: str, field: str | None = None) -> NDArray[Any]
 def save_rows(node: Node, name: str, ticket: SaveTicket) -> Tree:
     """Save this node's rows in a checkpoint; returns their tree."""
     shard: Shard = node.store[name]
-    with saving(ticket, node.rank) as save:
+    with saving(ticket, node.rank, node.store) as save:
         return save.apart(shard.values(shard.low, shard.high))
 
 

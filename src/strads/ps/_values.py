@@ -41,6 +41,7 @@ def checked_values(values: Any, count: int, format: TableFormat) -> Values:
         raise InputError(f"values of dtype {array.dtype}: give numbers")
     if array.size and not np.can_cast(array.dtype, format.dtype, "same_kind"):
         raise InputError(f"values of dtype {array.dtype}: the table holds whole numbers ({np.dtype(format.dtype)})")
+    check_integers_fit(array.data if scipy_sparse.issparse(array) else array, np.dtype(format.dtype))
     if scipy_sparse.issparse(array):
         if array.shape != shape:
             raise InputError(f"values of shape {array.shape}: expected {shape}")

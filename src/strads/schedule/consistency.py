@@ -156,6 +156,9 @@ class VAP(ASP):
     decay: float = 0.5
 
     def __post_init__(self) -> None:
+        for name, value in (("v0", self.v0), ("decay", self.decay)):
+            if not isinstance(value, numbers.Real):
+                raise ArgumentError(f"{name}={value!r}: give a number")
         if not 0 < self.v0 < math.inf:
             raise ArgumentError(f"v0={self.v0!r}: give the bound of updates in transit, more than 0")
         if not 0 <= self.decay < math.inf:

@@ -112,7 +112,7 @@ def digest_part(node: Node, name: str) -> dict[str, str]:
 def save_part(node: Node, name: str, target: Save | SaveTicket) -> dict[str, Tree]:
     """Return the trees of a node's part; of the program, the first node's counts."""
     part: NodePart = node.store[name]
-    with saving(target, node.rank) as save:
+    with saving(target, node.rank, node.store) as save:
         contents = {key: value for key, value in part.contents().items() if key != "program" or node.rank == 0}
         return {key: save.apart(value) for key, value in contents.items()}
 

@@ -51,21 +51,17 @@ class _CarriedModule(types.ModuleType):
     """Stands in for a module, with some of its attributes; pickled with them."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _carried_module, (self.__name__, {k: v for k, v in vars(self).items() if not k.startswith("__")})
-
-
-def _carried_module(name: str, attributes: dict[str, Any]) -> types.ModuleType:
-    module = _CarriedModule(name)
-    vars(module).update(attributes)
-    return module
+        attributes = {name: value for name, value in vars(self).items() if not name.startswith("__")}
+        return _CarriedModule, (self.__name__,), attributes  # set when the module is known: it may refer to itself
 
 
 class _Carrier:
-    """Copies functions, each only once, as they may refer to each other."""
+    """Copies functions and modules, each only once, as they may refer to each other."""
 
     def __init__(self, compiled: bool) -> None:
         self._compiled = compiled
         self._done: dict[types.FunctionType, types.FunctionType] = {}
+        self._modules: dict[tuple[types.ModuleType, frozenset[str]], types.ModuleType] = {}
 
     def carried(self, value: Any, names: frozenset[str]) -> Any:
         """Return the replacement for a global of a function that uses these names."""
@@ -73,9 +69,15 @@ class _Carrier:
         if _is_users_function(plain):
             return self._function(plain)
         if _is_users_module(value):
-            used = names & vars(value).keys()
-            return _carried_module(value.__name__, {name: self.carried(vars(value)[name], names) for name in used})
+            return self._module(value, names)
         return value
+
+    def _module(self, module: types.ModuleType, names: frozenset[str]) -> types.ModuleType:
+        used = names & vars(module).keys()
+        if (module, used) not in self._modules:
+            carried = self._modules[module, used] = _CarriedModule(module.__name__)
+            vars(carried).update({name: self.carried(vars(module)[name], names) for name in used})
+        return self._modules[module, used]
 
     def _function(self, function: types.FunctionType) -> types.FunctionType:
         if function not in self._done:

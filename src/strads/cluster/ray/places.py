@@ -73,12 +73,14 @@ def reserve(nodes: int | None, threads: int | None, timeout: float) -> tuple[Pla
     ArgumentError
         If the cluster does not have enough CPUs, or they are in use.
     """
-    machines = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
+    machines = _cpus_of_machines(ray.nodes())
+    if not machines:
+        raise ArgumentError("no machine of the Ray cluster has CPUs: add some first")
     count = len(machines) if nodes is None else nodes
     if threads is None:
         sharing = -(-count // len(machines))  # nodes on the same machine
-        threads = max(1, min(machines.values()) // sharing)
-    if sum(cpus // threads for cpus in machines.values()) < count:
+        threads = max(1, min(machines) // sharing)
+    if sum(cpus // threads for cpus in machines) < count:
         raise ArgumentError(_shortage(count, threads, machines))
     group = placement_group([{"CPU": threads}] * count, strategy="SPREAD")
     if not group.wait(min(timeout, _PATIENCE)):
@@ -87,9 +89,15 @@ def reserve(nodes: int | None, threads: int | None, timeout: float) -> tuple[Pla
     return group, threads
 
 
-def _shortage(nodes: int, threads: int, machines: dict[str, int]) -> str:
+def _cpus_of_machines(nodes: list[dict[str, Any]]) -> list[int]:
+    """Return the CPUs of each machine that has any: the head of a cluster often offers none."""
+    found = [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
+    return [cpus for cpus in found if cpus > 0]
+
+
+def _shortage(nodes: int, threads: int, machines: list[int]) -> str:
     free = ray.available_resources().get("CPU", 0)
-    sizes = ", ".join(str(cpus) for cpus in machines.values())
+    sizes = ", ".join(map(str, machines))
     return (
         f"nodes={nodes}, threads={threads} needs {nodes * threads} CPUs, the {threads} of a node on one machine; "
         f"the Ray cluster has {len(machines)} machines with {sizes} CPUs, {free:g} of these free. Ask for fewer "

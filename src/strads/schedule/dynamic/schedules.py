@@ -252,12 +252,14 @@ class ViolationSchedule(PrioritySchedule):
         Raises
         ------
         ArgumentError
-            If a parameter is in flight, or the shape is wrong.
+            If a parameter is in flight, a violation is NaN, or the shape is wrong.
         """
         values = np.asarray(violations, np.float64)
         state = self.state
         if values.shape != state.weights.shape:
             raise ArgumentError(f"violations of shape {values.shape} for {len(state.weights)} parameters")
+        if np.isnan(values).any():
+            raise ArgumentError(f"violations[{np.argmax(np.isnan(values))}] is NaN: give numbers")
         if (state.taken == dynamic_state.IN_FLIGHT).any():
             raise ArgumentError("refresh while parameters are in flight")
         dynamic_state.release_victims(state)
@@ -266,7 +268,7 @@ class ViolationSchedule(PrioritySchedule):
         state.counters[dynamic_state.MEMBERS] = len(members)
         state.counters[dynamic_state.CURSOR] = 0
         state.idle[:] = 0
-        state.weights[:] = np.clip(values, 0.0, 1e60) ** 2 if state.rules[dynamic_state.PRIORITIZE] else values >= 0.0
+        state.weights[:] = np.clip(values, 0.0, dynamic_state.LARGEST_CHANGE) ** 2 if state.rules[dynamic_state.PRIORITIZE] else values >= 0.0
         set_priorities(state.tree, state.weights)
 
     def expected(self) -> float:

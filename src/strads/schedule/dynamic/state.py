@@ -18,7 +18,7 @@ from strads.schedule.dynamic.priorities import (
 )
 
 UNSEEN = 1e150  # priority of parameters that have never been updated: above all others, so that they come first
-_LARGEST_CHANGE = 1e60  # its square is below UNSEEN; larger changes, and NaN, are clipped to this
+LARGEST_CHANGE = 1e60  # its square is below UNSEEN; larger changes, and NaN, are clipped to this
 
 _BATCH = 16  # candidates drawn at a time
 _MEMORY = 1.0 / 512.0  # weight of the latest update in the running means
@@ -290,7 +290,7 @@ def _feedback_prioritized(state, parameters, changes, count):  # type: ignore[no
         weight = 1.0
         if state.rules[PRIORITIZE] != 0.0:
             change = abs(changes[n]) * state.scales[leaf]
-            weight = change * change if change < _LARGEST_CHANGE else _LARGEST_CHANGE * _LARGEST_CHANGE
+            weight = change * change if change < LARGEST_CHANGE else LARGEST_CHANGE * LARGEST_CHANGE
             _learn(state, leaf, weight)
         state.taken[leaf] = FREE
         state.idle[leaf] = 0 if weight > 0.0 else min(state.idle[leaf] + 1, state.limits[REST])

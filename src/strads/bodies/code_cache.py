@@ -29,7 +29,7 @@ from strads.engine.views.roles import Role
 from strads.user_code.functions import ById
 
 _MAX_FILES = 4_000  # of some 100 kB
-_PUT_IN_LATER = ".numba.unresolved$"  # prefix of symbols that are resolved later
+_UNRESOLVED = ".numba.unresolved$"  # prefix of symbols that are resolved later
 _PACKAGES = ("numba", "llvmlite", "numpy")
 _STABLE_MODULES = ("numpy", "numba", "math", "builtins")  # their versions are part of every key
 # Folders of strads that contribute to compiled code.
@@ -117,7 +117,7 @@ def _fields(kind: Any) -> Any:
 
 def _calls_itself(library: Any) -> bool:
     """Whether a function has a call that is resolved later, such as recursion: it is valid in this process only."""
-    return any(variable.name.startswith(_PUT_IN_LATER) for variable in library._final_module.global_variables)
+    return any(variable.name.startswith(_UNRESOLVED) for variable in library._final_module.global_variables)
 
 
 def _files(folder: Path) -> IndexDataCacheFile:

@@ -24,7 +24,7 @@ from strads.bodies.passes.powers import approximate_powers
 from strads.bodies.passes.read_only_rows import log_as_read
 from strads.bodies.passes.stops_and_shapes import make_safe
 from strads.bodies.passes.wrapping_integers import WrappingLowering
-from strads.engine.runtime_library import provide
+from strads.engine.runtime_library import provide_integer_powers
 from strads.engine.stopping import check_iteration, check_recorded_iteration
 from strads.engine.views.types import INLINED
 from strads.errors import ArgumentError
@@ -71,7 +71,7 @@ def compile_function(
     options
         Passed to `numba.njit`, in addition to those of functions that only compiled code calls.
     """
-    provide()
+    provide_integer_powers()
     body, rewrites = plain_function(function).__code__, list[Any]()
     if logged is not None:  # first, as others insert what it does not know
         rewrites.append(partial(log_before_loops, body=body, depths=dict(logged[0]), only_read=logged[1]))
@@ -118,9 +118,6 @@ class Rewriting(FunctionPass):
     """Calls each of the compiler's `rewrites` with the IR of a function, and its code."""
 
     _name = "strads_rewriting"
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def run_pass(self, state: Any) -> bool:
         """Rewrite one function's IR."""

@@ -1,6 +1,5 @@
 """Atomic operations on array elements, and spin-waiting with yields, for compiled code without the GIL."""
 
-import os
 from typing import Any
 
 from llvmlite import ir
@@ -58,10 +57,8 @@ def _yield_processor(typingctx: Any) -> Any:
     """Yield the processor: otherwise, with more threads than cores, waiting threads would burn their time slices."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if os.name == "posix":
-            function_type = ir.FunctionType(ir.IntType(32), [])
-            function = cgutils.get_or_insert_function(builder.module, function_type, "sched_yield")
-            builder.call(function, [])
+        function_type = ir.FunctionType(ir.IntType(32), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, function_type, "sched_yield"), [])
         return context.get_dummy_value()
 
     return types.void(), codegen

@@ -1,8 +1,10 @@
-"""Functions that LLVM expects in a compiler's runtime library, which Numba does not provide.
+"""Functions that compiled code calls by symbol; if LLVM does not find one, the process aborts.
 
-With fastmath, LLVM turns `x ** float(n)` into an integer power. Without these symbols the process would abort.
+Among them are some of a compiler's runtime library that Numba does not provide: with fastmath, LLVM turns
+`x ** float(n)` into an integer power.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding
@@ -25,9 +27,15 @@ def _integer_power(base, exponent):  # type: ignore[no-untyped-def]
     return 1 / result if exponent < 0 else result
 
 
-def provide() -> None:
-    """Register the functions with LLVM, once per process."""
+def provide(name: str, function: Callable[..., Any], signature: Any) -> None:
+    """Compile a function, or load it from disk, and register it with LLVM under a name, once per process."""
+    if name not in _functions:
+        made = cfunc(signature, error_model="numpy", cache=True)(function)
+        llvmlite.binding.add_symbol(name, made.address)
+        _functions[name] = made
+
+
+def provide_integer_powers() -> None:
+    """Provide the powers."""
     for name, signature in _NAMES.items():
-        if name not in _functions:
-            _functions[name] = cfunc(signature, error_model="numpy", cache=True)(_integer_power)
-            llvmlite.binding.add_symbol(name, _functions[name].address)
+        provide(name, _integer_power, signature)

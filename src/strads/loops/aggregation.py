@@ -22,8 +22,8 @@ def register_aggregation(table: object, function: Aggregation) -> None:
         touched a row. "sum": changes are added. Or a function that maps the changes of all tasks, an array of shape
         (tasks, rows, …), to those of the table, an array of shape (rows, …). It is called on each node for the rows
         stored there (with `recon=True`: those that some task has touched), so it must treat each row independently.
-        Tasks are in the order of threads, but those that have touched none of these rows come last, as zeros. A
-        function requires rounds: `BSP()` or `Hybrid()`.
+        The changes are ordered by worker; tasks that have touched none of these rows come last, as zeros. A function
+        requires rounds: `BSP()` or `Hybrid()`.
 
     Raises
     ------

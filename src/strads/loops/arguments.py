@@ -106,7 +106,7 @@ class TableArgument:
         """Equal keys compile to the same code."""
         index = None if self.index is None else self.index.starts.dtype
         kinds = tuple(map(array_key, self.raw if self.ragged else (self.raw,)))
-        return "table", kinds, self.relaxed, self.readonly, self.table is None, index
+        return "table", kinds, self.relaxed, self.counts, self.readonly, self.table is None, index
 
     @property
     def raw(self) -> Any:
@@ -215,7 +215,7 @@ Argument = TableArgument | AccumulatorArgument | ScalarArgument
 class BoundArguments:
     """All arguments of one call, in the order of the body's parameters after the first; then any minibatches.
 
-    They are bound anew for each preparation and each run: what is found of them is looked up once.
+    Each preparation and each run binds new ones, so what is derived from them is cached.
     """
 
     arguments: tuple[Argument, ...]

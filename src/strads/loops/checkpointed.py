@@ -14,7 +14,7 @@ from strads.errors import CheckpointError
 from strads.loops.statistics import LoopStatistics, SyncStatistics
 from strads.rng.numbers import RandomNumbers
 
-_LISTS = 1 << 24  # bytes of an array in the statistics
+_MAX_INLINE_BYTES = 1 << 24  # bytes of an array in the statistics
 
 
 def perform_loop(
@@ -45,7 +45,7 @@ def _described(argument: Any, roots: list[Any]) -> Any:
     """
     table, keyed = table_of(argument), map_of(argument)
     if table is not None:
-        place = next((number for number, root in enumerate(roots) if root is table.root), None)
+        place = next(number for number, root in enumerate(roots) if root is table.root)
         keys = () if keyed is None else (keyed.index.keys, getattr(keyed, "offsets", None))
         return type(argument).__name__, table.shape, table.dtype, table.is_ragged, place, keys
     if isinstance(argument, Accumulator | RandomNumbers):
@@ -59,7 +59,7 @@ def pack_async(statistics: LoopStatistics) -> Any:
         raise CheckpointError("a recorded order")
     found = {field.name: getattr(statistics, field.name) for field in fields(statistics)}
     found |= {"plan": None, "nodes": [asdict(node) for node in statistics.nodes]}
-    return Save(inline=_LISTS)(found)
+    return Save(inline=_MAX_INLINE_BYTES)(found)
 
 
 def unpack_async(tree: Any) -> LoopStatistics:
@@ -72,7 +72,7 @@ def unpack_async(tree: Any) -> LoopStatistics:
 def pack_sync(statistics: SyncStatistics) -> Any:
     """Return the tree of a minibatch loop's statistics."""
     found = {field.name: getattr(statistics, field.name) for field in fields(statistics)}
-    return Save(inline=_LISTS)(found | {"consistency": None})
+    return Save(inline=_MAX_INLINE_BYTES)(found | {"consistency": None})
 
 
 def unpack_sync(tree: Any, rules: Any) -> SyncStatistics:

@@ -25,10 +25,9 @@ from strads.loops.indices import LoopIndices
 from strads.loops.kept_loops import Failure, KeptLoop, NewCalls
 from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
-from strads.loops.on_nodes.first_look import LEFT_ROWS
 from strads.loops.on_nodes.minibatches import SyncResult
 from strads.loops.on_nodes.preparation import prepare
-from strads.loops.on_nodes.recording_decision import CHANGING, TOO_EARLY
+from strads.loops.on_nodes.sequential_reasons import CHANGING, LEFT_ROWS, RAN_IN_SEQUENCE, TOO_EARLY
 from strads.loops.on_nodes.specs import LoopFacts, LoopOptions, LoopSpec, NodeResult
 from strads.loops.on_nodes.undo import undo
 from strads.loops.statistics import LoopStatistics
@@ -46,7 +45,7 @@ def run_loop(
     record_order: bool,
     remembers: bool = True,
 ) -> LoopStatistics:
-    """Run a loop on all nodes of a cluster; other arguments and what it raises are those of `async_for`.
+    """Run a loop on all nodes of a cluster; for other parameters and the exceptions see `async_for`.
 
     A program that continues from a checkpoint skips calls, so the order of the next ones must not depend on them: then
     the loop `remembers` nothing.
@@ -78,9 +77,9 @@ def _run_call(call: Call) -> LoopStatistics:
 def _execute(call: Call, kept: KeptLoop, is_new: bool) -> LoopStatistics:
     facts, options = kept.facts, call.options
     results = _run(call, kept)
-    if any(result.stays for result in results):
+    if reasons := [result.stays for result in results if result.stays]:
         kept.failed |= Failure.LEFT_ROWS
-        kept.stays = next(result.stays for result in results if result.stays)
+        kept.stays = reasons[0]
     add_sums(call.arguments, facts.plan.jobs, results)
     keep_limits(call.arguments, results[0].limits)
     copied = max(result.copy_seconds for result in results) if is_new else 0.0
@@ -139,7 +138,7 @@ def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
     earlier = kept_loops.new_calls(call) if is_new else NewCalls()
     changes = earlier.are_many
     changed = frozenset[int]()
-    samples_rows, stays, alone = False, LEFT_ROWS, CHANGING.reason if changes and earlier.in_sequence else ""
+    samples_rows, stays, alone = False, LEFT_ROWS, CHANGING if changes and earlier.in_sequence else None
     may_run_alone = call.options.strategy == "auto"
     if outdated is not None and call.remembers:
         # A loop that has run in sequence continues to do so. Only once its rows have been the same in two calls is
@@ -148,7 +147,7 @@ def _prepare(call: Call, failed: Failure, again: str) -> KeptLoop:
         found = call.deciding(outdated.facts)
         changes = bool(changed) and not (call.are_scalars(changed) and kept_loops.scalars_return(call, found))
         if outdated.facts.stays_in_sequence and may_run_alone:
-            alone = "its rows have changed, and it already ran in sequence before"
+            alone = RAN_IN_SEQUENCE
         samples_rows, stays = outdated.facts.samples_rows_next, outdated.stays
     leaves_rows = Failure.LEFT_ROWS in failed and may_run_alone
     spec = LoopSpec(
@@ -186,7 +185,7 @@ def _prepare_on_nodes(call: Call, spec: LoopSpec) -> LoopFacts:
     except (BodyIndexError, BodyKeyError) as error:
         if error.is_certain or call.options.strategy != "auto":
             raise
-        replies = call.cluster.run(prepare, replace(spec, alone=TOO_EARLY.reason, leaves_rows=True), references)
+        replies = call.cluster.run(prepare, replace(spec, alone=TOO_EARLY, leaves_rows=True), references)
     return next(facts for facts in replies if facts is not None)
 
 

@@ -17,7 +17,7 @@ from strads.dds.arguments import table_of
 from strads.loops.cache_keys import identity_key
 from strads.loops.call import Call
 from strads.loops.indices import LoopIndices
-from strads.loops.on_nodes.first_look import LEFT_ROWS
+from strads.loops.on_nodes.sequential_reasons import LEFT_ROWS, SequentialReason
 from strads.loops.on_nodes.specs import LoopFacts
 from strads.schedule.strategies.dealing import Deal
 
@@ -49,10 +49,10 @@ class KeptLoop:
     failed: Failure  # how an earlier call has failed
     changes: bool  # whether the data that determine the rows changed since the previous call
     deal: Deal  # how rows are dealt to blocks
-    stays: str = LEFT_ROWS  # why it stays in sequence, once tasks have left their rows or would have
+    stays: SequentialReason = LEFT_ROWS  # why it stays in sequence, once tasks have left their rows or would have
     users: int = 0  # running calls: until they end the loop keeps its memory and its place on the nodes
 
-    def serves(self, call: "Call") -> bool:
+    def serves(self, call: Call) -> bool:
         """Whether the plan is valid for a call."""
         return (
             self.cluster is call.cluster
@@ -66,7 +66,7 @@ class KeptLoop:
             and self._holds_for(call)  # last: it remembers the contents, which is right only if the loop serves
         )
 
-    def _holds_for(self, call: "Call") -> bool:
+    def _holds_for(self, call: Call) -> bool:
         """Whether the plan is valid for the contents of a call's arguments.
 
         A plan made without records is valid for any. But once contents that used to change stay the same, a recorded
@@ -78,19 +78,19 @@ class KeptLoop:
         changed, self.contents = self.changed(call), found
         return bool(changed) and not (call.are_scalars(changed) and scalars_return(call, found))
 
-    def is_of_other_scalars(self, call: "Call") -> bool:
+    def is_of_other_scalars(self, call: Call) -> bool:
         """Whether the plan is valid for other numbers, and the same tables and arrays."""
         is_valid = not (self.facts.planning_is_deferred or self.facts.takes_any_contents)
         changed = self.changed(call)
         # If none has changed, the loop has failed for the same ones, and is obsolete.
         return is_valid and bool(changed) and call.are_scalars(changed)
 
-    def changed(self, call: "Call") -> frozenset[int]:
+    def changed(self, call: Call) -> frozenset[int]:
         """Return the arguments whose contents determine rows and differ in a call from those that were prepared for."""
         found = call.deciding(self.facts)
         return frozenset(position for position, content in self.contents.items() if found.get(position) != content)
 
-    def _lies_as_planned(self, call: "Call", position: int) -> bool:
+    def _lies_as_planned(self, call: Call, position: int) -> bool:
         table = table_of(call.arguments[position])
         assert table is not None
         table.distribute(self.cluster)
@@ -152,7 +152,7 @@ def earlier_failures(call: Call) -> Failure:
     return reduce(or_, failures, Failure.NEVER)
 
 
-def keep(call: Call, name: str, facts: LoopFacts, failed: Failure, *, changes: bool, stays: str) -> KeptLoop:
+def keep(call: Call, name: str, facts: LoopFacts, failed: Failure, *, changes: bool, stays: SequentialReason) -> KeptLoop:
     """Keep a loop that has just been prepared, marked as in use; drops the least recently used ones that are too many.
 
     See `KeptLoop` for the parameters.

@@ -111,8 +111,6 @@ class LoopProgram:
         except Exception as error:
             raise explain(error, plain_function(self.body)) from error
 
-    # -- analysis ------------------------------------------------------------------------------------------
-
     def _analyse(self, bound: BoundArguments) -> BodyAnalysis:
         with self._explaining():
             facts = self._facts(bound)
@@ -173,8 +171,6 @@ class LoopProgram:
     def _task(self, body: Any) -> Any:
         """Return the compiled function of an index and all arguments, given that of the body."""
         return body
-
-    # -- reconnaissance ------------------------------------------------------------------------------------
 
     def _recorder(self, bound: BoundArguments, indices: LoopIndices, *, scratch: bool) -> Recorder:
         with COMPILE_CLOCK.running():
@@ -237,8 +233,6 @@ class LoopProgram:
     def explain(self, bound: BoundArguments, index: int) -> None:
         """Run a failed task in the interpreter, to raise the error with its line."""
         explain_failure(self.body, bound, self.argument_roles.table_of, index)
-
-    # -- execution -----------------------------------------------------------------------------------------
 
     def worker(
         self,

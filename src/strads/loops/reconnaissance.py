@@ -96,7 +96,7 @@ class Reconnaissance:
         return SparseRecords(self.tables, offsets, rows, tags)
 
     def _probe(self, *stretches: range) -> list[Log]:
-        """Record the first tasks of each stretch, not many more accesses than a crowded row is looked for in."""
+        """Record the first tasks of each stretch: only as many as `hot_row` needs if each makes many accesses."""
         logs = list[Log]()
 
         def record(_: int) -> None:

@@ -72,8 +72,8 @@ class SyncStatistics:
     compile_seconds, reconnaissance_seconds, execution_seconds
         Its parts. The first two are 0, or nearly so, if an earlier call's results could be reused.
     computing, communicating
-        Time of each replica in bodies, and in exchanges with the parameter server: one entry per thread or, under
-        `Hybrid()`, per node; on one node summed over its threads.
+        Time of each replica in bodies, and in exchanges with the parameter server: one entry per worker or, under
+        `Hybrid()`, per node. Under `BSP()` on one node, without functions as aggregations, one per thread.
     bytes_sent, messages_sent
         Sent by each node to the others.
     staleness

@@ -49,7 +49,7 @@ def sync_for(
     """Run `body(batch, *arguments)` for all minibatches of data, in parallel, each on a replica of the written tables.
 
     The data are cut into minibatches of `batch_size` rows, which are divided among the workers of all nodes in
-    contiguous parts. After a minibatch, a thread's changes go to a parameter server, and from there to the others under
+    contiguous parts. After a minibatch, a worker's changes go to a parameter server, and from there to the others under
     the rules of a consistency model. Replicas are averaged unless `register_aggregation` says otherwise.
 
     Parameters
@@ -79,7 +79,7 @@ def sync_for(
     threads
         Number of threads; by default that of `strads.init`, which must not be overridden on a cluster.
     seed
-        Determines the order in which each thread takes its minibatches; by default the storage order.
+        Determines the order in which each worker takes its minibatches; by default the storage order.
     fastmath
         Whether sums may be reordered, which lets the compiler vectorize them.
 

@@ -76,8 +76,6 @@ class _Code:
         ]
         return any(name.startswith(("uint", "ulong")) for name in names)
 
-    # -- sums ----------------------------------------------------------------------------------------------
-
     def only_counts(self, position: int) -> bool:
         """Whether a table is only used in sums."""
         waiting = [
@@ -150,8 +148,6 @@ class _Code:
         if block == last_block:
             return not any(b == block and number < n < last for (b, n), _ in stores)
         return len(stores) == 1 and self._loops[block] == self._loops[last_block]
-
-    # -- values --------------------------------------------------------------------------------------------
 
     def _origin(self, name: str) -> Any:
         """Return the definition of a variable, past assignments of one variable to another."""

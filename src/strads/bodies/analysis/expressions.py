@@ -73,8 +73,6 @@ class Expressions(MethodCalls):
         value: Value = self._opaque(list(map(self.variable, node.list_vars()))) if rule is None else rule(self, node)
         return value if value.number is not None else self.renamed(value, name)
 
-    # -- operators -------------------------------------------------------------------------------------
-
     def _binop(self, node: Any) -> Value:
         left, right = self.variable(node.lhs), self.variable(node.rhs)
         if node.fn is operator.contains and any(part.keyed and part.whole for part in parts(left)):
@@ -111,8 +109,6 @@ class Expressions(MethodCalls):
         if any(not local.is_array for local in locals_of(left)):  # list += list
             self._memory.put(left, self._memory.elements(right), resizes=True)
         return left
-
-    # -- containers ------------------------------------------------------------------------------------
 
     def _build_tuple(self, node: Any) -> Value:
         items = [self.variable(item) for item in node.items]
@@ -169,8 +165,6 @@ class Expressions(MethodCalls):
         if iterated.elements is None:
             return Value(sources=self._memory.length(iterated))
         return Value(sources=iterated.sources | iterated.length)
-
-    # -- attributes ------------------------------------------------------------------------------------
 
     def _kind(self, part: Part) -> TableKind:
         return self._memory.kinds[part.argument]
@@ -234,8 +228,6 @@ class Expressions(MethodCalls):
         if any(part.keyed and part.whole for part in parts(value)):
             reason = f"a loop body cannot {what} a map; it can use m[key], m[key] = value, key in m, and len(m)"
             raise compile_error(node.loc.filename, node.loc.line, reason)
-
-    # -- calls -----------------------------------------------------------------------------------------
 
     def _call(self, node: Any) -> Value:
         callee = self.variable(node.func)

@@ -31,7 +31,7 @@ def _indices(chosen: frozenset[CheckedIndex], same: Sequence[int]) -> frozenset[
     return chosen | {replace(i, table=p) for i in chosen for p, first in enumerate(same) if first == i.table}
 
 
-# Of a fact about tables: the function that extends it to further arguments which are the same table.
+# Metadata of a field: the function that extends it to later arguments that are the same table.
 _TABLES, _BY_TABLE, _INDICES = ({"for_aliases": extended} for extended in (_tables, _by_table, _indices))
 
 
@@ -68,8 +68,8 @@ class BodyAnalysis:
         Arguments whose contents determine which rows are touched, or whether an index exists: if they change, a new
         reconnaissance is needed.
     deciding_columns, written_columns
-        Written tables of which other fields or columns do so than those that the body writes; tables of which it writes
-        only some fields or columns → these.
+        Written tables with fields or columns that determine rows and that the body does not write; tables of which it
+        writes only some fields or columns → these.
     volatile
         Written tables (not relaxed) with a volatile access that no fixed access covers.
     unproved_tables

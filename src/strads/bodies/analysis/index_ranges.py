@@ -20,18 +20,16 @@ def with_ranges(flow: Dataflow, *, adds_up: bool) -> Effects:
     Parameters
     ----------
     flow
-        The analysed body. That an index is in a range may depend on contents of tables which the body writes only if
-        what it writes is in this range, too: then that of the contents before the loop lasts.
+        The analysed body. A proof may rely on the contents of a table that the body writes only if every value it
+        stores stays in the same range: then what holds before the loop holds throughout.
     adds_up
         Whether changes of copies of the written tables are added up, so that nothing is known of the sums.
     """
-    guarded = _IndexProver(flow, adds_up)
-    accesses = {guarded.located(guarded.proved(a, 0, 1)) if a.is_row else a for a in flow.effects.accesses}
-    fallible = {
-        guarded.proved(i, 0 if i.table is None else 1, None) if i.is_index else i for i in flow.effects.fallible
-    }
+    prover = _IndexProver(flow, adds_up)
+    accesses = {prover.located(prover.proved(a, 0, 1)) if a.is_row else a for a in flow.effects.accesses}
+    fallible = {prover.proved(i, 0 if i.table is None else 1, None) if i.is_index else i for i in flow.effects.fallible}
     return replace(
-        flow.effects, accesses=accesses, fallible=fallible, lasting=guarded.lasting_pairs([*accesses, *fallible])
+        flow.effects, accesses=accesses, fallible=fallible, lasting=prover.lasting_pairs([*accesses, *fallible])
     )
 
 

@@ -90,11 +90,6 @@ class _Inliner:
         self.statements = sum(len(block.body) for block in function_ir.blocks.values())
         self.called: list[types.CodeType] = []  # the function of each inlined copy
 
-    @property
-    def copies(self) -> int:
-        """Number of inlined calls."""
-        return len(self.called)
-
     def branches(self, function: types.FunctionType) -> dict[int, Branch]:
         """Return the source branch of each block that ends with one."""
         found = {}
@@ -146,7 +141,7 @@ class _Inliner:
         self.called.append(callee.__code__)
         offset = max(self.ir.blocks) + 1
         blocks = ir_utils.add_offset_to_labels(inner.blocks, offset)
-        names = {name: block.scope.define(f"{name}@{self.copies}", call.loc) for name in sorted(_names(blocks))}
+        names = {name: block.scope.define(f"{name}@{len(self.called)}", call.loc) for name in sorted(_names(blocks))}
         ir_utils.replace_vars(blocks, names)
         rest = max(blocks) + 1
         self.ir.blocks[rest] = ir.Block(block.scope, call.loc)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from strads.bodies.analysis.ranges import Bound, Ranges
 
 # That intermediate results do not overflow is known if the ends of their intervals are at most as large.
-SMALL_SIZE: Size = ("constant", 1 << 61)
+MAX_BITS = 61
+SMALL_SIZE: Size = ("constant", 1 << MAX_BITS)
+LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
 EXACT = ("axis", "argument", "constant")  # kinds of sizes that are looked up, not only bounds
 # Kinds of limits that ends of intervals are made of; not of contents, for which `of_contents` does not look into these.
 _LIMITS = ("axis", "argument", "constant", "indices", "modulus")
@@ -119,6 +121,12 @@ def plus(size: Size, added: int) -> Size:
     return ("plus", size, added) if added else size
 
 
-def is_small(size: Size) -> Fits:
-    """Return the pairs of sizes under which a size is not negative and not large."""
-    return frozenset() if size[0] in ("axis", "constant") else frozenset({(("constant", 0), size), (size, SMALL_SIZE)})
+def is_small(size: Size, *, is_below: bool = False) -> Fits:
+    """Return the pairs of sizes under which a size is that of an array, or as small.
+
+    If it only `is_below` the size, a number may belong to a size that is negative.
+    """
+    if size[0] in (*LENGTHS, "constant"):
+        return frozenset()
+    is_nonnegative = frozenset() if is_below else frozenset({(("constant", 0), size)})
+    return is_nonnegative | {(size, SMALL_SIZE)}

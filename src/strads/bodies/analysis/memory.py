@@ -81,8 +81,6 @@ class Memory:
         """Return the state that grows, to detect the fixed point."""
         return dict(self._contents), dict(self._lengths), dict(self._shapes)
 
-    # -- what a value depends on ---------------------------------------------------------------------------
-
     def sources(self, value: Value) -> Sources:
         """What determines a value and everything that can be read through it."""
         return self._sources(value, set())
@@ -187,8 +185,6 @@ class Memory:
         ragged = any(self.kinds[part.argument].ragged and part.whole for part in parts(container))
         return () if ragged else tuple(self.size(container, axis) for axis in range(self.depth(container) or 0))
 
-    # -- containers of the body ----------------------------------------------------------------------------
-
     def new(
         self,
         depth: int | None,
@@ -241,8 +237,6 @@ class Memory:
             if resizes:
                 added = self.control | self.sources(value) | container.sources
                 self._lengths[local.place] = self._lengths.get(local.place, NOTHING) | added
-
-    # -- reading and writing -------------------------------------------------------------------------------
 
     def read(self, container: Value, index: Value) -> Value:
         """Return `container[index]`."""
@@ -437,8 +431,6 @@ class Memory:
         self.effects.fallible.add(
             FallibleOperation(sources, self.control, number, fits, self.place, self.line, is_index, by_array, table)
         )
-
-    # -- doubt ---------------------------------------------------------------------------------------------
 
     def doubt(self, values: Iterable[Value]) -> None:
         """Assume the worst of an operation without a rule: it may write, and retain, all memory that it is given."""

@@ -28,7 +28,7 @@ class OwnRows:
         self._loop_index = loop_index
 
     def block(self, variable: str, point: Point) -> Block | None:
-        """Return of what widths the nested blocks of rows are, of which the task has one that an index is in.
+        """Return the widths of the nested blocks of rows that confine an index to rows of its own task.
 
         They are W of `k * W + j` with j in `0..W - 1`, where k is the loop index, or an index in such a block itself:
         rows with other k differ. Returns also the pairs of sizes under which that is so; None if it is not known to be.

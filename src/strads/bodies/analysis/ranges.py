@@ -15,14 +15,11 @@ from numba.core import ir
 from strads.bodies.analysis.conditions import Conditions, Point
 from strads.bodies.analysis.definitions import SMALL, Definitions, operator_of
 from strads.bodies.analysis.integers import Integers
-from strads.bodies.analysis.intervals import Intervals
+from strads.bodies.analysis.intervals import LENGTHS, MAX_BITS, SMALL_SIZE, Intervals, is_small
 from strads.bodies.analysis.kinds import TableKind
 from strads.bodies.analysis.values import FIRST_INDEX, INDICES, Fits, Given, Size, Value, largest, of_contents
 
 _DEEPEST, _MAX_STEPS = 10, 300  # recursion depth, and number of bounds, at which the search for a bound is given up
-_MAX_BITS = 61
-_SMALL_SIZE: Size = ("constant", 1 << _MAX_BITS)
-_LENGTHS = ("axis", "row")  # kinds of sizes that are those of arrays
 _EXTENDED = ("axis", "argument", "indices")  # kinds to which constants are added, to be looked up before a run
 
 
@@ -154,8 +151,6 @@ class Ranges:
                 return frozenset(known)
         return None
 
-    # -- bounds ----------------------------------------------------------------------------------------
-
     def _bound(self, variable: str, point: Point, size: Size | None, depth: int) -> Bound | None:
         """Return a lower bound of a variable in a block; with `size`, an upper one relative to that."""
         self._steps += 1
@@ -180,14 +175,14 @@ class Ranges:
                 return Bound(constant - (0 if size is None else size[1]))
             return Bound(-1, _pair(("constant", constant + 1), size) if constant >= 0 else frozenset())
         if size is None:
-            if own is not None and own[0] in _LENGTHS:  # it is mostly not 0
+            if own is not None and own[0] in LENGTHS:  # it is mostly not 0
                 fits = frozenset({(("constant", 1), own)})
                 return Bound(1, fits) if self._assuming.allows(fits) else Bound(0)
             if own is not None and own[0] == "argument":
                 return Bound(0, frozenset({(("constant", 0), own)}))
-            if below is not None and below[0] in _LENGTHS:
+            if below is not None and below[0] in LENGTHS:
                 return Bound(0)
-            return None if below is None else Bound(0, _size_is_small(below, is_below=True))
+            return None if below is None else Bound(0, is_small(below, is_below=True))
         if own is not None:
             return Bound(0, _pair(own, size))
         if below is None:
@@ -356,7 +351,7 @@ class Ranges:
         found, node = self._limit(variable, point), self.definitions.node(variable)
         if found is None and self._assuming is not Assuming.NOTHING:
             most = self.intervals.most(variable, point, depth)
-            found = None if most is None else most[1] | {(most[0], _SMALL_SIZE)}
+            found = None if most is None else most[1] | {(most[0], SMALL_SIZE)}
         if found is not None or not (isinstance(node, ir.Expr) and node.op == "phi"):
             return found
         if ir.UNDEFINED in node.incoming_values:
@@ -373,10 +368,10 @@ class Ranges:
         magnitude = value.magnitude
         if self.definitions.constant(variable) is not None:
             return frozenset()
-        if magnitude and not magnitude.given | magnitude.limits and magnitude.bits <= _MAX_BITS:
+        if magnitude and not magnitude.given | magnitude.limits and magnitude.bits <= MAX_BITS:
             return frozenset()
-        found = [_size_is_small(value.below, is_below=True)] if value.below is not None else []
-        found += [_size_is_small(value.size)] if value.size is not None else []
+        found = [is_small(value.below, is_below=True)] if value.below is not None else []
+        found += [is_small(value.size)] if value.size is not None else []
         return min(filter(self._assuming.allows, found), key=len, default=None)
 
     def _limit(self, variable: str, point: Point) -> Fits | None:
@@ -404,17 +399,9 @@ def _pair(own: Size, size: Size) -> Fits:
     return frozenset() if own == size else frozenset({(own, size)})
 
 
-def _size_is_small(size: Size, *, is_below: bool = False) -> Fits:
-    """Return the pairs of sizes under which a size is that of an array, or as small."""
-    if size[0] in (*_LENGTHS, "constant"):
-        return frozenset()
-    is_nonnegative = frozenset() if is_below else frozenset({(("constant", 0), size)})
-    return is_nonnegative | {(size, _SMALL_SIZE)}
-
-
 def _given(own: Size, size: Size) -> Given | None:
     """Return the number because of which a size fits into another if it is in `0..SMALL - 1`; None if there is none."""
-    if size == _SMALL_SIZE and own[0] == "above":
+    if size == SMALL_SIZE and own[0] == "above":
         return "content", *own[1:]
     return size if own == ("constant", 0) and size[0] == "argument" else None
 
@@ -423,8 +410,8 @@ def _minimal(fits: Fits) -> Fits:
     """Return pairs of sizes without those that others imply: what fits into an array is small."""
     nonnegative = {own[1:] for own, _ in fits if own[0] == "above"}
     merged = {(("above", *own[1:]) if own[0] == "top" and own[1:] in nonnegative else own, size) for own, size in fits}
-    small = {own for own, size in merged if size != _SMALL_SIZE}
-    return frozenset((own, size) for own, size in merged if not (size == _SMALL_SIZE and own in small))
+    small = {own for own, size in merged if size != SMALL_SIZE}
+    return frozenset((own, size) for own, size in merged if not (size == SMALL_SIZE and own in small))
 
 
 def _tightest(bounds: Sequence[Bound | None], size: Size | None) -> Bound | None:

@@ -92,5 +92,5 @@ class Sizes:
             if dtype.kind not in "iu":
                 return None
             return int(np.iinfo(dtype).max) + 1 if kind == "capacity" else -int(np.iinfo(dtype).min)
-        value = self.scalars.get(of)
+        value = self.scalars.get(of) if kind == "argument" else None
         return int(value) if isinstance(value, int | np.integer) else None

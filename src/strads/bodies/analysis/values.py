@@ -34,8 +34,8 @@ Column = str | int  # a field of records, or a column of rows of numbers
 # where p is the position of an argument.
 Size = tuple[Any, ...]
 Fits = frozenset[tuple[Size, Size]]  # something succeeds if the first size of each pair is at most the second
-# Where rows are that one task has for itself, as those of `T[k * W + j]` with j in `0..W - 1`: the widths of nested
-# blocks, here (W,), of which the outermost are numbered by the loop index; and under which sizes they are there.
+# The block of rows that belongs to one task, as for `T[k * W + j]` with j in `0..W - 1`: the widths of the nested
+# blocks, here (W,), where the loop index numbers the outermost, and the pairs of sizes under which this holds.
 Block = tuple[tuple[Size, ...], Fits]
 # A number that a body is given: `LOOP_INDEX`, ("content", position of a table, field), or a size: an argument, an axis.
 Given = tuple[Any, ...]

@@ -297,8 +297,10 @@ class DynamicExecution:
         """Wait twice as long as the coordinator does, so that it times out first and names the late node."""
         if not self._commands:
             comm = self._comm
-            poll = lambda: comm.poll(0, _COMMAND) or None  # noqa: E731
-            self._commands.extend(comm.wait_for(poll, f"a command from {comm.name(0)}", 0, limit=2 * comm.timeout))
+            what = f"a command from {comm.name(0)}"
+            self._commands.extend(
+                comm.wait_for(lambda: comm.poll(0, _COMMAND) or None, what, 0, limit=2 * comm.timeout)
+            )
 
     def _carry_out(self, command: Command) -> None:
         """Execute a command; first the parts that other nodes wait for."""

@@ -5,6 +5,7 @@ threads share the replica without locks. In each round, i.e. one clock of the ta
 minibatch on each of its threads, and sends the changes.
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -184,7 +185,10 @@ class Exchange:
     parameters
         The written tables.
     run
-        Called with replicas, those who share them, and a clock: makes each of these run its minibatch for this clock.
+        Called as `run(replicas, workers, clock)`: each of the workers, which share the replicas, runs its minibatch of
+        this clock.
+    threads
+        Number of replicas of a node that may run at the same time: with BSP there may be more than it has threads.
     """
 
     minibatches: Minibatches
@@ -192,6 +196,7 @@ class Exchange:
     consistency: Consistency
     parameters: Sequence[Parameter]
     run: Callable[[list[Replica], range, int], None]
+    threads: int
 
     @property
     def workers(self) -> int:
@@ -202,6 +207,11 @@ class Exchange:
     def participants(self) -> NDArray[np.int64]:
         """Return the number of participants in each round."""
         return self.minibatches.participants(self.lanes)
+
+    @cached_property
+    def turns(self) -> threading.Semaphore:
+        """What a replica holds while it runs."""
+        return threading.Semaphore(self.threads)
 
 
 def exchange(node: Node, what: Exchange) -> tuple[dict[int, WorkerTimes], list[NDArray[np.int64]]]:
@@ -243,9 +253,10 @@ def _work(what: Exchange, endpoints: Sequence[Endpoint], worker: int) -> WorkerT
         numbers = np.array([order[clock] for order in orders if clock < len(order)])
         for replica in replicas:
             replica.pull(numbers)
-        start = time.perf_counter()
-        what.run(replicas, sharing, clock)
-        computing += time.perf_counter() - start
+        with what.turns:
+            start = time.perf_counter()
+            what.run(replicas, sharing, clock)
+            computing += time.perf_counter() - start
         for replica, weight in zip(replicas, weights, strict=True):
             replica.push(weight[clock])
         for endpoint in endpoints:

@@ -5,23 +5,18 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numba.extending import overload
 
 from strads.engine.atomics import load
 from strads.engine.views.kinds import make_ragged
 from strads.engine.views.random_numbers import DRAW_STATE
-from strads.engine.views.types import INLINED, UNCOUNTED, bind_with, local_counters
+from strads.engine.views.types import INLINED, UNCOUNTED, bind_with, compiled, local_counters
 
 Runner = Callable[..., int]
 
 
-def _batch_of(batches: Any, number: int) -> Any:
+@compiled
+def _batch_of(batches, number):  # type: ignore[no-untyped-def]
     """Return a view of a minibatch's rows; `batches` holds the rows, and the bounds of each minibatch."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(_batch_of)
-def _compiled_batch_of(batches, number):  # type: ignore[no-untyped-def]
     rows = batches[0]
     if isinstance(rows, types.Array):
         return lambda batches, number: batches[0][batches[1][number] : batches[2][number]]

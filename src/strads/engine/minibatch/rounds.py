@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from strads.engine.atomics import load
 from strads.engine.barrier import meet_unless
+from strads.engine.views.types import compiled
 
 Rounds = Callable[..., int]
 
@@ -49,8 +49,8 @@ def _rows_of(table, number):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _pull(table, number, worker, clock):  # type: ignore[no-untyped-def]
-    """Copy the rows of `table` that the minibatch `number` accesses to a worker's replica; `clock` is ignored."""
+def _pull(table, number, worker):  # type: ignore[no-untyped-def]
+    """Copy the rows of `table` that the minibatch `number` accesses to a worker's replica."""
     chosen, rows, count = _rows_of(table, number)
     own = table.replicas[worker]
     for i in range(count):
@@ -90,11 +90,8 @@ def _add_part(table, number, worker, part, parts):  # type: ignore[no-untyped-de
 def _for_each(kernel: Any) -> Any:
     """Make a compiled function that calls a kernel for each table in a tuple."""
 
-    def every(tables: Any, *arguments: Any) -> None:
-        raise NotImplementedError("for compiled code only")
-
-    @overload(every)
-    def _compiled(tables, *arguments):  # type: ignore[no-untyped-def]
+    @compiled
+    def every(tables, *arguments):  # type: ignore[no-untyped-def]
         if isinstance(tables, types.BaseTuple) and len(tables) == 0:
             return lambda tables, *arguments: None
 
@@ -126,7 +123,7 @@ def make_rounds(step: Any) -> Rounds:
             for worker in range(thread, workers, threads):
                 number = orders[worker, clock]
                 if number >= 0 and load(stop, 0) == 0:
-                    _pull_all(tables, number, worker, clock)
+                    _pull_all(tables, number, worker)
                     step(number, worker, storages[worker])
                     _subtract_all(tables, number, worker, clock)
             if not meet_unless(stop, arrivals, threads):

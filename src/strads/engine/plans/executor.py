@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit, typeof, types
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
@@ -18,18 +17,17 @@ from strads.engine.plans.job_pool import (
     STOPPED,
     WAIT,
     finish_locked,
-    jobs_done,
     make_job_pool,
     queue_lengths,
     stop,
 )
 from strads.engine.plans.prefetch_trials import BLOCK, TRIALS, begin_block, end_block
-from strads.engine.plans.seats import FIRST, LANE, LAST, Seats, finish_job, provide, take_job
+from strads.engine.plans.seats import FIRST, LANE, LAST, Seats, finish_job, provide_jobs, take_job
 from strads.engine.plans.transfers import NodeTransfers
 from strads.engine.stopping import stoppable
-from strads.engine.views.kinds import RECENT
+from strads.engine.views.kinds import RECENT_SIZE
 from strads.engine.views.random_numbers import DRAW_STATE
-from strads.engine.views.types import INNER, UNCOUNTED, bind_with, local_counters
+from strads.engine.views.types import UNCOUNTED, bind_with, compiled, local_counters
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.ownership import Ownership
 
@@ -82,7 +80,6 @@ class Execution:
     """Result of one execution of a plan."""
 
     seconds: float  # wall-clock time, from the first transfers to the end of the last thread
-    jobs: NDArray[np.int32]  # in the order in which they ended
     sequence: NDArray[np.int64] | None  # of `locked` plans, if recorded: rank of each plan position
     compute_seconds: float = 0.0  # in compiled code, summed over threads
     mean_queue: float = 0.0  # mean number of ready jobs when one was taken
@@ -121,13 +118,9 @@ def _claim(claiming, holder) -> None:  # type: ignore[no-untyped-def]
             owner[rows[entry]] = holder
 
 
-def _index_at(indices: Any, position: int) -> Any:
-    """Loop index of the task at a position of the plan."""
-    raise NotImplementedError("for compiled code only")
-
-
-@overload(_index_at, jit_options=INNER)
-def _compiled_index_at(indices, position):  # type: ignore[no-untyped-def]
+@compiled
+def _index_at(indices, position):  # type: ignore[no-untyped-def]
+    """Return the loop index of the task at a position of the plan."""
     if isinstance(indices, types.NoneType):
         return lambda indices, position: np.int64(position)
     if isinstance(indices, types.UniTuple):
@@ -135,12 +128,10 @@ def _compiled_index_at(indices, position):  # type: ignore[no-untyped-def]
     return lambda indices, position: np.int64(indices[position])
 
 
-def _make_fetch(fetching: Task | None) -> Any:
-    """Make the compiled function that fetches the rows of a task, if any are fetched."""
-    if fetching is None:
-        return None
+def _make_fetch(fetching: Task) -> Any:
+    """Make the compiled function that fetches the rows of a task."""
     body, constructors = fetching
-    bind, size = bind_with(constructors), RECENT * len(constructors)
+    bind, size = bind_with(constructors), RECENT_SIZE * len(constructors)
 
     @njit(error_model="numpy", **UNCOUNTED)
     def fetch(indices, position, job, lane, storages):  # type: ignore[no-untyped-def]
@@ -254,7 +245,7 @@ def make_worker(
     jobs; `storages` has one item for each argument of the body. Tasks are `short` if they take well under a
     microsecond. `fetching` is the body over views that fetch what it touches, and their constructors.
     """
-    provide()
+    provide_jobs()
     factory = _make_run_job_locked if locked else _make_run_job
     run_job = factory(body, constructors, fastmath, short, fetching)
 
@@ -376,7 +367,7 @@ def execute(
         team.run(work, members, on_interrupt=halt)
     sequence = locking[3] if locking is not None and record_order else None
     seconds = time.perf_counter() - start
-    return Execution(seconds, jobs_done(pool), sequence, float(working.sum()), *queue_lengths(pool))
+    return Execution(seconds, sequence, float(working.sum()), *queue_lengths(pool))
 
 
 def _useful_threads(plan: Plan, threads: int) -> int:

@@ -5,13 +5,13 @@ They are compiled once and kept. As a part of each body, the job pool would take
 
 from typing import Any
 
-import llvmlite.binding
 import numpy as np
-from numba import carray, cfunc, njit, types
+from numba import carray, njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from strads.engine.plans.job_pool import JobPool, finish_locked, take_or_wait
+from strads.engine.runtime_library import provide
 from strads.engine.views.types import INNER
 
 # Items of a seat: the thread's number, and of how many; the address of the run's `_addresses`; the thread's job,
@@ -102,12 +102,9 @@ def _finish(address):  # type: ignore[no-untyped-def]
 _TAKE, _FINISH = "strads_take_job", "strads_finish_job"
 take_job = types.ExternalFunction(_TAKE, types.int64(types.int64))
 finish_job = types.ExternalFunction(_FINISH, types.void(types.int64))
-_functions: dict[str, Any] = {}  # must outlive the code that calls them
 
 
-def provide() -> None:
-    """Compile the functions, or load them from disk, and register them with LLVM, once per process."""
-    for name, function, calls in ((_TAKE, _take, take_job), (_FINISH, _finish, finish_job)):
-        if name not in _functions:
-            _functions[name] = cfunc(calls.sig, error_model="numpy", cache=True)(function)
-            llvmlite.binding.add_symbol(name, _functions[name].address)
+def provide_jobs() -> None:
+    """Provide `take_job` and `finish_job`."""
+    provide(_TAKE, _take, take_job.sig)
+    provide(_FINISH, _finish, finish_job.sig)

@@ -127,8 +127,6 @@ class Client:
             for worker in workers
         }
 
-    # -- reads -------------------------------------------------------------------------------------------------
-
     def read(self, worker: int, rows: RowNumbers, out: Result) -> Lookup:
         """Begin to read rows, which may repeat, into `out`; the read is complete when none is missing."""
         clock = self._workers[worker].clock
@@ -173,8 +171,6 @@ class Client:
             if lookup.missing == 0:
                 worker.own.overlay(lookup.rows, lookup.own_clocks, lookup.out)
                 worker.pending.overlay(lookup.rows, lookup.out)
-
-    # -- messages from servers -----------------------------------------------------------------------------------
 
     def receive(self, shard: int, message: ToClient) -> None:
         """Process a message of a server."""
@@ -245,8 +241,6 @@ class Client:
             of_shard = rows[rows % self._shards == shard]
             if len(of_shard):
                 self.outbox.append((shard, Forget(self._table, of_shard)))
-
-    # -- updates -----------------------------------------------------------------------------------------------
 
     def add(self, worker: int, rows: RowNumbers, deltas: Values) -> Values | None:
         """Accept a worker's updates of rows, which may repeat.

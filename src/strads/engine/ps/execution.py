@@ -83,8 +83,6 @@ class Endpoint:
                 else:
                     self._comm.send(answer, client, _MESSAGE)
 
-    # -- for workers' threads --------------------------------------------------------------------------------------
-
     def get(self, worker: int, rows: RowNumbers, out: Result) -> None:
         """Read rows; waits until they are fresh enough."""
         with self._news:
@@ -194,8 +192,8 @@ class WorkerThreads:
         self._failure: BaseException | None = None
         self._running = len(workers)
         self._ending = threading.Lock()
-        self._over = 0  # nodes whose shards are finished
-        self._said = False
+        self._finished_nodes = 0  # nodes whose shards are finished
+        self._has_announced_end = False
 
     def run(self) -> dict[int, Any]:
         """Run the workers; return the result of each.
@@ -205,7 +203,7 @@ class WorkerThreads:
         The exception of a worker, or of another node.
         """
         names = [(worker, f"strads-worker-{worker}") for worker in self._workers]
-        threads = [threading.Thread(target=self._be, args=(worker,), name=name) for worker, name in names]
+        threads = [threading.Thread(target=self._run_worker, args=(worker,), name=name) for worker, name in names]
         for thread in threads:
             thread.start()
         try:
@@ -217,7 +215,7 @@ class WorkerThreads:
                 thread.join()
         return self._values
 
-    def _be(self, worker: int) -> None:
+    def _run_worker(self, worker: int) -> None:
         work_for_the_driver()
         try:
             value = self._work(worker)
@@ -245,14 +243,14 @@ class WorkerThreads:
         if self._failure is not None:
             self._comm.check()  # the error that has ended the program elsewhere takes precedence
             raise self._failure
-        if not self._said and self._running == 0 and all(endpoint.is_over for endpoint in self._endpoints):
-            self._said = True
+        if not self._has_announced_end and self._running == 0 and all(endpoint.is_over for endpoint in self._endpoints):
+            self._has_announced_end = True
             for rank in range(self._comm.size):
                 self._comm.send(_OVER, rank, _MESSAGE)
-        return self._over == self._comm.size or None
+        return self._finished_nodes == self._comm.size or None
 
     def _receive(self, source: int, message: Any) -> None:
         if not isinstance(message, str):
             self._endpoints[message.table].receive(source, message)
         elif message == _OVER:
-            self._over += 1
+            self._finished_nodes += 1

@@ -83,8 +83,6 @@ class Server:
             case Forget():
                 self._readers[client].registered[message.rows // self._shards] = False
 
-    # -- reads -------------------------------------------------------------------------------------------------
-
     def _read(self, client: int, read: Read) -> None:
         if self.clock < read.required:
             self._parked.append((client, read))
@@ -100,8 +98,6 @@ class Server:
     def _clocks_within(self) -> NDArray[np.int64]:
         """Return, by worker, the clock before which all its updates are in the rows."""
         return np.full_like(self._clocks, self.clock) if self._rules.in_order else self._clocks.copy()
-
-    # -- updates -----------------------------------------------------------------------------------------------
 
     def _update(self, update: Update) -> None:
         if len(update.rows):
@@ -160,8 +156,6 @@ class Server:
         for own, update in zip(deltas, updates, strict=True):
             own[np.searchsorted(rows, update.rows)] = update.deltas
         return updates[-1]._replace(rows=rows, deltas=self._combine(clock, deltas))
-
-    # -- pushes that are acknowledged -----------------------------------------------------------------------------
 
     def _follow(self, update: Update) -> None:
         """Record which clients must see an update before its worker is notified."""

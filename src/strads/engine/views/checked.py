@@ -207,8 +207,10 @@ class CheckedTable(NDArrayOperatorsMixin):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, tuple):
-            row = self[index[0]]
-            row[index[1:] if len(index) > 2 else index[1]] = value
+            if len(index) == 1:
+                self[index[0]] = value
+            else:
+                self[index[0]][index[1:] if len(index) > 2 else index[1]] = value
             return
         if not self._writable:
             raise UnrecordedAccess(f"it writes {self._name!r}, which reconnaissance took for read-only")

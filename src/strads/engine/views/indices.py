@@ -134,5 +134,4 @@ def rows_are_scalars(data: Any) -> bool:
 
 def refuse_index(index: Any) -> None:
     """Reject at compile time an index that is not a row number."""
-    message = f"a table that the loop writes is indexed by row number, not by {index}; loop over the rows"
-    raise TypingError(message)
+    raise TypingError(f"this table is indexed by row number, not by {index}: loop over its rows")

@@ -18,7 +18,7 @@ TASK, STAMP, SLOTS = 0, 1, 2
 
 # What a task has just accessed of a table: the last row logged, whether as written, the same of the one before it, the
 # last row copied, and its slot. Rows are counted from 1.
-LOGGED, EARLIER, COPIED, SLOT, RECENT = 0, 2, 4, 5, 6
+LOGGED, EARLIER, COPIED, SLOT, RECENT_SIZE = 0, 2, 4, 5, 6
 
 # A table's tag: twice its number, plus 1 in the log for a write; `SILENT` tables (relaxed ones) are not logged.
 SILENT = 128

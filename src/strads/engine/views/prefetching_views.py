@@ -13,10 +13,10 @@ from numba.np.numpy_support import as_dtype
 
 from strads.engine.views.ghost_records import fill_of
 from strads.engine.views.keyed import keyed_view
-from strads.engine.views.kinds import RECENT, make_ghost
-from strads.engine.views.live import live_view, ragged_view, replica_view
+from strads.engine.views.kinds import RECENT_SIZE, make_ghost
+from strads.engine.views.live import dense_data, live_view, ragged_view, replica_view
 from strads.engine.views.roles import Role
-from strads.engine.views.types import INLINED, RECENTLY, as_it_is, compiled
+from strads.engine.views.types import INLINED, RECENT_ACCESSES, as_it_is, compiled
 
 
 @compiled
@@ -27,19 +27,14 @@ def _fill(data):  # type: ignore[no-untyped-def]
     return lambda data: fill
 
 
-@njit(**INLINED)
-def _itself(data):  # type: ignore[no-untyped-def]
-    return data
-
-
 @cache
 def _ghost_view(data_of: Any, number: int, fill: Any) -> Any:
-    place = RECENT * number
+    place = RECENT_SIZE * number
 
     @njit(**INLINED)
     def view(storage, context):  # type: ignore[no-untyped-def]
         data = data_of(storage, context)
-        return make_ghost((data, np.uint8(0), None, None, None, context[RECENTLY], place, fill(data)))
+        return make_ghost((data, np.uint8(0), None, None, None, context[RECENT_ACCESSES], place, fill(data)))
 
     return view
 
@@ -53,7 +48,7 @@ def fetching_view(role: Role, number: int, *, is_ghost: bool, is_read: bool, rag
         return live_view(role, ragged=ragged, keyed=keyed)
     data_of, fill = (
         replica_view if role.is_relaxed else ragged_view if ragged else as_it_is,
-        _itself if is_read else _fill,
+        dense_data if is_read else _fill,
     )
     constructor = _ghost_view(data_of, number, fill)
     return keyed_view(constructor) if keyed else constructor

@@ -27,7 +27,7 @@ from strads.engine.views.kinds import (
 from strads.engine.views.prefetched_rows import fetch
 from strads.engine.views.types import INNER, ViewType, compiled
 
-_RECENT = 6  # recent accesses checked for repetition: three tables, each read and written
+_LOOKED_BACK = 6  # recent accesses checked for repetition: three tables, each read and written
 SCRATCH_FULL = "scratch rows used up"
 
 
@@ -74,7 +74,7 @@ def _append_once(logged, rows, tags, tag, recent, place, position, write):  # ty
         recent[earlier], recent[earlier + one] = recent[last], recent[last + one]
         recent[last], recent[last + one] = position + 1, write
     entry, size = logged[0], len(rows)
-    for other in range(max(logged[1], entry - min(_RECENT, size)), entry):
+    for other in range(max(logged[1], entry - min(_LOOKED_BACK, size)), entry):
         known = other if other < size else other % size
         if rows[np.uint64(known)] == position and tags[np.uint64(known)] | 1 == tag | 1:
             tags[np.uint64(known)] |= write

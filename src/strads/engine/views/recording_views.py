@@ -14,7 +14,7 @@ from numba import njit
 
 from strads.engine.views.keyed import keyed_view
 from strads.engine.views.kinds import (
-    RECENT,
+    RECENT_SIZE,
     SILENT,
     SLOTS,
     STAMP,
@@ -83,7 +83,7 @@ def _loud(tag):  # type: ignore[no-untyped-def]
 
 @cache
 def _ghost_view(make: Any, data_of: Any, tag_of: Any, number: int) -> Any:
-    place = RECENT * number
+    place = RECENT_SIZE * number
 
     @njit(**UNCOUNTED)
     def view(storage, context):  # type: ignore[no-untyped-def]
@@ -95,7 +95,7 @@ def _ghost_view(make: Any, data_of: Any, tag_of: Any, number: int) -> Any:
 
 @cache
 def _scratch_view(data_of: Any, tag_of: Any, number: int) -> Any:
-    place = RECENT * number
+    place = RECENT_SIZE * number
 
     @njit(**UNCOUNTED)
     def view(storage, context):  # type: ignore[no-untyped-def]
@@ -181,7 +181,7 @@ def make_recorder(
     prefetch = prefetch_rows(in_turn)
     several = len(bodies) > 1
     body = _one_after_the_other(bodies) if several else bodies[0]
-    size = RECENT * len(constructors)
+    size = RECENT_SIZE * len(constructors)
 
     @njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy", _nrt=False)  # the body checks its own indices
     def record(start, step, values, first, count, state, counts, storages):  # type: ignore[no-untyped-def]

@@ -39,7 +39,7 @@ def as_it_is(storage, context):  # type: ignore[no-untyped-def]
 
 # Items of the context of a task in a run; see `live`.
 PLAN_POSITION, JOB, LANE, HOLDER, INDEX, DRAWN = 0, 1, 2, 3, 4, 5
-RECENTLY = 6  # what was just fetched, in that of fetching views
+RECENT_ACCESSES = 6  # what was just fetched, in that of fetching views
 
 
 class ViewType(types.Type):

@@ -53,7 +53,7 @@ def run(
     compile_seconds = call.compile() + (0.0 if before is None else before.compile_seconds)
     limits = call.program.lasting_limits(call.bound)
     execution, traffic = call.execute(record_order)
-    stays = "" if before is None else reason_to_stay(before, look(call.tasks, before))
+    stays = None if before is None else reason_to_stay(before, look(call.tasks, before))
     if node.size == 1:
         loop.before = None  # with several nodes, another may still fail
     statistics = NodeStatistics(
@@ -136,8 +136,6 @@ class _Call:
         ownership = loop.executable.ownership
         self.claiming: Claiming | None = None if ownership is None else ownership.claiming()
 
-    # -- storages ------------------------------------------------------------------------------------------
-
     def _storage(self, position: int, argument: TableArgument) -> Any:
         first = self.bound.same[position]
         if first in self.replicas:
@@ -162,8 +160,6 @@ class _Call:
         blocks = ownership.block_of.get(table)
         return Guarded(argument.raw, ownership.low[table], ownership.high[table], owner, blocks)
 
-    # -- execution -----------------------------------------------------------------------------------------
-
     def compile(self) -> float:
         """Compile the worker; returns the seconds taken."""
         self.storages = self.bound.storages(self._storage, self.totals)
@@ -171,8 +167,9 @@ class _Call:
         if loop.nonnegative is None or loop.checking is Checking.ALL:  # the data may have changed since the last call
             loop.nonnegative = nonnegative_numbers(self.tasks, changing=loop.checking is Checking.ALL)
         known = loop.nonnegative
-        make = lambda: self.program.worker(self.bound, loop.executable, self.storages, loop.checking, known)  # noqa: E731
-        self.worker, seconds = compiling(make)
+        self.worker, seconds = compiling(
+            lambda: self.program.worker(self.bound, loop.executable, self.storages, loop.checking, known)
+        )
         return seconds
 
     def execute(self, record_order: bool) -> tuple[Execution, Traffic]:
@@ -207,7 +204,7 @@ class _Call:
         except StradsError:
             raise
         except (IndexError, KeyError) as error:
-            self._find_cause(loop)
+            self._find_cause()
             raise explain_failed_run(self.program, error, restored=loop.before is not None) from error
         except Exception as error:
             raise explain_failed_run(self.program, error, restored=loop.before is not None) from error
@@ -219,8 +216,9 @@ class _Call:
         loop.seconds = execution.seconds
         return execution, comm.traffic.since(traffic)
 
-    def _find_cause(self, loop: NodeLoop) -> None:
+    def _find_cause(self) -> None:
         """Raise the error, with its line, that reconnaissance finds for an index that was out of range in the run."""
+        loop = self.loop
         if loop.checking is not Checking.ALL or self.node.size > 1:  # where recording takes all nodes
             return
         restore(loop.before)

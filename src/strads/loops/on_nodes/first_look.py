@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 from strads.loops.on_nodes.binding import compiling
 from strads.loops.on_nodes.node_tasks import NodeTasks
+from strads.loops.on_nodes.sequential_reasons import LEFT_ROWS, SequentialReason
 from strads.loops.python_mode import record_few
 from strads.schedule.records.access import AccessRecords, same_rows
 from strads.schedule.records.hot_rows import hot_row
-
-LEFT_ROWS = "values that it writes choose its rows, and these have changed"
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,9 @@ def look(tasks: NodeTasks, earlier: Look | None = None) -> Look:
     return Look(tasks.over(indices).sample, False, seconds)  # `tasks` would return that of an earlier look
 
 
-def reason_to_stay(before: Look, after: Look) -> str:
-    """Return why a loop had better run in sequence, given what its tasks touch before and after a run; empty if not."""
+def reason_to_stay(before: Look, after: Look) -> SequentialReason | None:
+    """Return why a loop had better run in sequence, if so, given what its tasks touch before and after a run."""
     if before.records is None or after.records is None or not same_rows(before.records, after.records):
         return LEFT_ROWS
-    return hot_row(after.records) or ""
+    crowded = hot_row(after.records)
+    return SequentialReason(crowded) if crowded else None

@@ -159,6 +159,8 @@ class _Run:
 
     def _run_on_replicas(self) -> tuple[dict[int, WorkerTimes], dict[int, NDArray[np.int64]]]:
         """Run minibatches on replicas that a parameter server synchronizes."""
+        tables = {position: parameter.table for position, parameter in self._parameters.items()}
+        self._runner({p: np.empty((1, *table.shape), table.dtype) for p, table in tables.items()})  # to compile it
         runners: dict[int, Callable[[int, int, int], None]] = {}
 
         def run(replicas: Sequence[Replica], sharing: range, clock: int) -> None:
@@ -171,10 +173,10 @@ class _Run:
             else:
                 own(sharing.start, clock, clock + 1)
 
-        lanes = self._loop.team.size if self._is_hybrid else 1
-        parameters = list(self._parameters.values())
+        team, parameters = self._loop.team.size, list(self._parameters.values())
+        lanes, threads = (team, 1) if self._is_hybrid else (1, team)
         times, histograms = exchange(
-            self._loop.node, Exchange(self._minibatches, lanes, self._loop.call.consistency, parameters, run)
+            self._loop.node, Exchange(self._minibatches, lanes, self._loop.call.consistency, parameters, run, threads)
         )
         for position in self._loop.program.facts.written:
             if position in self._loop.shards:

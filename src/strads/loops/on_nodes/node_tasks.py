@@ -31,7 +31,8 @@ _MAX_COPIED = 4096  # bytes of rows that a task may copy
 _CHECKED = 16  # bytes that can be copied in the time that an index check takes
 _CACHED = 1 << 20  # bytes of tables that stay in the cache
 _MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
-_EXPENSIVE_COPY, _TIMES = 1 << 16, 64  # not recorded: tasks that copy more than so many bytes each and tables in all
+# A loop is not recorded if each of its tasks copies so many bytes of rows, and all together so many times its tables.
+_EXPENSIVE_COPY, _EXPENSIVE_COPIES = 1 << 16, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +116,6 @@ class NodeTasks:
         wanted = in_run.union(argument_roles.with_role(*everywhere))
         gather_all_rows(self.node, *(self.shards[position] for position in sorted(wanted) if position in self.shards))
 
-    # -- all tasks -----------------------------------------------------------------------------------------
-
     def record(self, memory: NDArray[Any] | None = None, *, keep: bool = True) -> AccessRecords:
         """Record with ghosts if the body allows it; otherwise with the real rows of the tables, which are fetched.
 
@@ -194,8 +193,6 @@ class NodeTasks:
             loop_sample.rule_out_colouring()
         return plan
 
-    # -- some tasks ----------------------------------------------------------------------------------------
-
     def record_some(self) -> AccessRecords | None:
         """Record tasks that are only some of the loop; None if one fails."""
         try:
@@ -266,9 +263,10 @@ class NodeTasks:
         return copied > _MAX_COPIED or (changes and is_copied_faster)
 
     def copies_too_much(self) -> str | None:
-        """Explain why tasks would copy rows much longer than what they work on; None if they do not, or if one fails.
+        """Return why recording would spend its time on copying rows: tasks copy long rows of which they use little.
 
-        A task that works on all of a long row takes as long as the copy; there are about as many of them as rows.
+        None if they do not, or if a task fails. Where tasks use whole rows there are about as many tasks as rows, so
+        that together they copy each table only a few times.
         """
         if not self.program.compile_recorder(self.bound, self.indices).scratch:
             return None
@@ -277,6 +275,6 @@ class NodeTasks:
             return None
         _, copied, _ = effort
         size = sum(table.rows * table.row_bytes for table in self.tables)
-        if copied < _EXPENSIVE_COPY or copied * len(self.indices) < _TIMES * size:
+        if copied < _EXPENSIVE_COPY or copied * len(self.indices) < _EXPENSIVE_COPIES * size:
             return None
         return f"to record it would copy {copied / 1024:,.0f} KiB of rows for each task"

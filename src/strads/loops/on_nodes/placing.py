@@ -103,9 +103,6 @@ def _is_counting(tasks: NDArray[np.integer]) -> bool:
     )
 
 
-# -- rows that `near` draws --------------------------------------------------------------------------------------------
-
-
 def check_near(tasks: NodeTasks) -> None:
     """Refuse tables of different lengths that share rows drawn by `near`, or weights for another number of rows."""
     tables, drawn = tasks.bound.tables, tasks.program.facts

@@ -9,13 +9,8 @@ from strads.engine.views.roles import Role
 from strads.errors import PlanError
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import Placed, notes_on_pools, placed_on_nodes, pools_of
-from strads.loops.on_nodes.recording_decision import (
-    ONE_THREAD,
-    RecordingDecision,
-    SequentialReason,
-    loop_of,
-    reason_not_to_plan,
-)
+from strads.loops.on_nodes.recording_decision import RecordingDecision, loop_of, reason_not_to_plan
+from strads.loops.on_nodes.sequential_reasons import ONE_THREAD, SequentialReason
 from strads.loops.on_nodes.specs import LoopSpec
 from strads.schedule.choice import ALONE
 from strads.schedule.kernels.counting_sort import PlanOrderCopy

@@ -15,15 +15,8 @@ from strads.loops.on_nodes.counting import copies_are_best, copyable_counters, c
 from strads.loops.on_nodes.node_tasks import NodeTasks
 from strads.loops.on_nodes.placing import check_near, executable_plan
 from strads.loops.on_nodes.planning import notes_again, plan_loop
-from strads.loops.on_nodes.recording_decision import (
-    BEFORE_SAMPLING,
-    CHANGING,
-    FIRST_CALL,
-    SAMPLING_CALL,
-    RecordingDecision,
-    decide_recording,
-    largest,
-)
+from strads.loops.on_nodes.recording_decision import RecordingDecision, decide_recording, largest
+from strads.loops.on_nodes.sequential_reasons import BEFORE_SAMPLING, CHANGING, FIRST_CALL, SAMPLING_CALL
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec, NodeLoop, ReusablePreparation
 from strads.schedule.kernels.counting_sort import PlanOrderCopy
 from strads.schedule.loop_sample import SHORT

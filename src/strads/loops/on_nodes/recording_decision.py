@@ -13,6 +13,16 @@ from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
 from strads.loops.on_nodes.counting import copyable_counters
 from strads.loops.on_nodes.node_tasks import NodeTasks
+from strads.loops.on_nodes.sequential_reasons import (
+    ALL_ROWS,
+    BEFORE_SAMPLING,
+    CHANGING,
+    FIRST_CALL,
+    ONE_THREAD,
+    SAMPLING_CALL,
+    TOO_EARLY,
+    SequentialReason,
+)
 from strads.loops.on_nodes.specs import LoopSpec
 from strads.loops.program import LoopProgram, Variant
 from strads.partition import even_bounds
@@ -27,34 +37,8 @@ from strads.schedule.records.flow_dependences import FlowDependences, flow_depen
 from strads.schedule.records.parts import nothing_recorded
 
 _CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
-_TIMES, _COPIED = 16, 2  # largest ratio of records to tables in memory; the same if copies of counters can replace them
-
-
-@dataclass(frozen=True)
-class SequentialReason:
-    """The `reason` why a loop has to run as one job; `lasts`: it also holds in later calls, and with more threads."""
-
-    reason: str
-    lasts: bool = True
-
-
-ONE_THREAD = SequentialReason("one thread would follow its order with any plan", lasts=False)
-FIRST_CALL = SequentialReason(
-    "planning would take longer than this first call; a second call makes a plan", lasts=False
-)
-CHANGING = SequentialReason(
-    "its rows or indices change from call to call, and a plan for one call would not pay", lasts=False
-)
-BEFORE_SAMPLING = SequentialReason(
-    "values that the loop writes choose its rows: the second call samples whether these stay the same", lasts=False
-)
-SAMPLING_CALL = SequentialReason(
-    "this call samples whether the rows stay the same; if so, the next one makes a plan", lasts=False
-)
-TOO_EARLY = SequentialReason(
-    "an index or key is out of range in reconnaissance, but may be valid once earlier tasks have run"
-)
-_ALL_ROWS = SequentialReason("its order matters, and rng.near draws from all rows")
+_MAX_RECORDS = 16  # times the memory of the tables
+_MAX_RECORDS_OF_COUNTERS = 2  # the same where copies of the counters make records unnecessary
 
 
 @dataclass(frozen=True)
@@ -131,8 +115,7 @@ def _decide_recording(spec: LoopSpec, whole: NodeTasks, *, is_trial: bool = Fals
     share = _share(whole)
     whole.replicate_read_tables()
     tasks = whole.part(range(share[node.rank], share[node.rank + 1]))
-    given = CHANGING if spec.alone == CHANGING.reason else SequentialReason(spec.alone)
-    alone = given if spec.alone else _put_off(spec, tasks.program)
+    alone = spec.alone or _put_off(spec, tasks.program)
     if spec.leaves_rows or (alone and not spec.alone):  # on a cluster, one node gets all rows
         nothing = nothing_recorded(tasks.tables, len(tasks.indices))
         return RecordingDecision(tasks, {}, nothing, alone, checks_all=True)
@@ -171,7 +154,7 @@ def _decide_by_samples(
     program, bound, options = tasks.program, tasks.bound, spec.options
     in_order = options.order == "sequential"
     if in_order and program.argument_roles.near and options.strategy == "auto":
-        alone = alone or _ALL_ROWS
+        alone = alone or ALL_ROWS
     is_single = may_be_alone and tasks.team.size == 1 and not bound.sums_floats
     one_thread = is_single and in_order
     alone = alone or (ONE_THREAD if one_thread and program.same_bits_with_checks(bound) else None)
@@ -282,7 +265,7 @@ def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> SequentialReason | None:
     """Return why a loop is not recorded, if its records would be many times as large as its tables."""
     some = tasks.sample
     if some is None or not records_outweigh(
-        some, len(spec.indices), _COPIED if copyable_counters(spec, tasks) else _TIMES
+        some, len(spec.indices), _MAX_RECORDS_OF_COUNTERS if copyable_counters(spec, tasks) else _MAX_RECORDS
     ):
         return None
     return SequentialReason("records of its many accesses would take much more memory and time than the loop itself")

@@ -15,6 +15,7 @@ from strads.engine.statistics import NodeStatistics
 from strads.engine.views.roles import Checking
 from strads.errors import StradsError
 from strads.loops.indices import LoopIndices
+from strads.loops.on_nodes.sequential_reasons import SequentialReason
 from strads.loops.program import Variant
 from strads.schedule.nodes.placement import NodePlan
 from strads.schedule.plan import Plan
@@ -70,7 +71,7 @@ class LoopSpec:
     options: LoopOptions  # of the call
     overlaps: tuple[tuple[int, int], ...]  # arguments that share memory
     contents: dict[int, Hashable]  # content keys of the tables among the arguments at preparation
-    alone: str = ""  # why it has to run in order as one job, else empty
+    alone: SequentialReason | None = None  # why it has to run in order as one job, if it has to
     in_order_of_sums: bool = False  # whether sums that choose rows keep their order
     leaves_rows: bool = False  # whether tasks touch rows that cannot be recorded for them: `alone` says why
     is_first: bool = False  # whether no loop with the same key is known, in programs where earlier calls count
@@ -108,8 +109,8 @@ class LoopFacts:
     written, aligned
         Tables that the loop writes; that it reads in plan order.
     deciding, deciding_columns, written_columns
-        Arguments that determine its rows; written tables of which other columns do so than those that it writes; tables
-        of which it writes only some columns → these.
+        Arguments that determine its rows; written tables with columns that do so and that it does not write; tables of
+        which it writes only some columns → these.
     is_volatile, guards_roundings
         Whether values that the loop changes select rows, or sums whose order a run may change.
     takes_any_contents
@@ -185,7 +186,7 @@ class NodeResult:
     compile_seconds: float  # spent on compiling the worker
     # Position of a table, field → number that its integers, of which none is negative, are below.
     limits: dict[tuple[int, str | None], int] = field(default_factory=dict)
-    stays: str = ""  # why the loop had better stay in sequence, if a first look has shown it
+    stays: SequentialReason | None = None  # why the loop had better stay in sequence, if a first look has shown it
 
 
 @dataclass(frozen=True)

@@ -268,7 +268,11 @@ class ViolationSchedule(PrioritySchedule):
         state.counters[dynamic_state.MEMBERS] = len(members)
         state.counters[dynamic_state.CURSOR] = 0
         state.idle[:] = 0
-        state.weights[:] = np.clip(values, 0.0, dynamic_state.LARGEST_CHANGE) ** 2 if state.rules[dynamic_state.PRIORITIZE] else values >= 0.0
+        state.weights[:] = (
+            np.clip(values, 0.0, dynamic_state.LARGEST_CHANGE) ** 2
+            if state.rules[dynamic_state.PRIORITIZE]
+            else values >= 0.0
+        )
         set_priorities(state.tree, state.weights)
 
     def expected(self) -> float:

@@ -252,3 +252,14 @@ def test_writes_to_read_only_tables_are_refused():
 def test_index_arithmetic_of_the_compiler_is_that_of_python():
     """Beside float32 tables too: 10 · 0.7 is 7.0, and 6.99… if 0.7 is rounded."""
     assert_modes_agree(20, single_precision_row, lambda: (0.7, strads.dvector.zeros(20)))
+
+
+def one_index(k, T):
+    T[k,] = T[k,] + k
+
+
+def test_a_tuple_of_one_index_is_that_index():
+    for mode in ("python", "compiled"):
+        T = strads.dvector.zeros(5)
+        async_for(5, one_index, T, mode=mode)
+        assert T.to_numpy().tolist() == [0, 1, 2, 3, 4]

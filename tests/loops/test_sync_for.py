@@ -1,5 +1,9 @@
 """`sync_for` in one process: what a call does, beside a simulation in NumPy; aggregation."""
 
+import threading
+import time
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +12,7 @@ from minibatch_programs import RULES, add_items, count_words, generate, logistic
 
 import strads
 from strads.dds import RaggedArray
+from strads.loops.on_nodes import run_minibatches
 
 
 def losses(rules, epochs=4, rows=600, **options):
@@ -158,6 +163,33 @@ def test_aggregations(aggregation, expected):
 
     strads.sync_for(strads.dvector([2.0, 4.0]), add, w, batch_size=1)
     assert w.to_list() == [[0, 0], [expected, 0], [0, 0]]
+
+
+def test_no_more_workers_compute_at_once_than_there_are_threads(monkeypatch):
+    running, most = 0, 0
+    exchange, changing = run_minibatches.exchange, threading.Lock()
+
+    def watched(node, what):
+        def run(*arguments):
+            nonlocal running, most
+            with changing:
+                running += 1
+                most = max(most, running)
+            time.sleep(0.001)
+            what.run(*arguments)
+            with changing:
+                running -= 1
+
+        return exchange(node, replace(what, run=run))
+
+    monkeypatch.setattr(run_minibatches, "exchange", watched)
+    for threads in (1, 2):
+        w, most = strads.dvector.zeros(6), 0
+        strads.register_aggregation(w, lambda changes: changes.sum(axis=0))
+        strads.sync_for(
+            strads.dvector(generate(400, 6)), logistic, w, 0.5, strads.accumulator(0.0), batch_size=20, threads=threads
+        )
+        assert most == threads
 
 
 def test_a_function_gets_the_changes_of_all_tasks_of_a_round():

@@ -25,8 +25,8 @@ from strads.loops.indices import LoopIndices
 from strads.loops.kept_loops import Failure, KeptLoop, NewCalls
 from strads.loops.on_nodes.dealing import deal_anew
 from strads.loops.on_nodes.execution import run, run_in_interpreter
-from strads.loops.on_nodes.minibatches import SyncResult
 from strads.loops.on_nodes.preparation import prepare
+from strads.loops.on_nodes.run_minibatches import SyncResult
 from strads.loops.on_nodes.sequential_reasons import CHANGING, LEFT_ROWS, RAN_IN_SEQUENCE, TOO_EARLY
 from strads.loops.on_nodes.specs import LoopFacts, LoopOptions, LoopSpec, NodeResult
 from strads.loops.on_nodes.undo import undo

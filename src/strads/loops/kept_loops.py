@@ -152,7 +152,9 @@ def earlier_failures(call: Call) -> Failure:
     return reduce(or_, failures, Failure.NEVER)
 
 
-def keep(call: Call, name: str, facts: LoopFacts, failed: Failure, *, changes: bool, stays: SequentialReason) -> KeptLoop:
+def keep(
+    call: Call, name: str, facts: LoopFacts, failed: Failure, *, changes: bool, stays: SequentialReason
+) -> KeptLoop:
     """Keep a loop that has just been prepared, marked as in use; drops the least recently used ones that are too many.
 
     See `KeptLoop` for the parameters.

@@ -25,7 +25,7 @@ from strads.loops.call import reference
 from strads.loops.checkpointed import pack_sync, perform_loop, unpack_sync
 from strads.loops.driver import add_sums, count_call
 from strads.loops.on_nodes.bound_minibatches import SyncCall
-from strads.loops.on_nodes.minibatches import SyncResult, run_minibatches
+from strads.loops.on_nodes.run_minibatches import SyncResult, run_minibatches
 from strads.loops.statistics import SyncStatistics
 from strads.schedule.consistency import BSP, Consistency
 from strads.schedule.minibatches import Minibatches

@@ -11,7 +11,7 @@ from typing import Any
 from numba.core import ir
 from numba.core.analysis import compute_cfg_from_blocks
 
-from strads.bodies.analysis import calls
+from strads.bodies.analysis import known_functions
 from strads.bodies.analysis.inlining import resolved
 from strads.bodies.analysis.kinds import TableKind
 
@@ -116,7 +116,7 @@ class _Code:
             return "alias"
         if value.op in ("binop", "inplace_binop") and value.fn in _SUMS and value.lhs.name == name:
             return "sum" if self._is_integer(value.rhs.name, set()) else None
-        if value.op == "getattr" and value.attr in calls.SHAPES:
+        if value.op == "getattr" and value.attr in known_functions.SHAPES:
             return "shape"
         if value.op == "call" and self._resolved(value.func.name) is len:
             return "shape"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from strads.bodies.analysis import calls
+from strads.bodies.analysis import known_functions
 from strads.bodies.analysis.memory import Memory
 from strads.bodies.analysis.values import (
     CONSTANT,
@@ -178,7 +178,7 @@ def _is_shift(places: Any) -> bool:
 
 
 def _is_exact(function: Any) -> bool:
-    return function in COMPARISONS or function in calls.KEEPS_VALUE
+    return function in COMPARISONS or function in known_functions.KEEPS_VALUE
 
 
 def identity(value: Any) -> Hashable:

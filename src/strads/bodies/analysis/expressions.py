@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba.core import ir
 
-from strads.bodies.analysis import calls
+from strads.bodies.analysis import known_functions
 from strads.bodies.analysis.evaluation import COMPARISONS
 from strads.bodies.analysis.inlining import constants_of
 from strads.bodies.analysis.kinds import TableKind
@@ -206,12 +206,12 @@ class Expressions(MethodCalls):
             raise compile_error(node.loc.filename, node.loc.line, _UNSAFE[name])
         if any(self._kind(part).field(name) for part in parts(owner)):
             return self._field(owner, name)
-        if name in calls.SHAPES:
+        if name in known_functions.SHAPES:
             number = self._number("attribute", name, of=[owner])
             sources = self._memory.length(owner)
             sizes = self._memory.sizes(owner) if name == "shape" else ()
             return Value(sources=sources, is_shape=name in ("shape", "strides"), number=number, sizes=sizes)
-        if name in calls.VIEWING_ATTRIBUTES:
+        if name in known_functions.VIEWING_ATTRIBUTES:
             self._memory.escape(owner)
             seen = frozenset(replace(reference, full=False) for reference in owner.references)
             return replace(owner, number=None, references=seen)
@@ -243,14 +243,14 @@ class Expressions(MethodCalls):
         if getattr(callee.constant, "__name__", "") in _UNSAFE_FUNCTIONS:
             reason = f"{callee.constant.__name__} turns any memory address into an array: loop bodies cannot use it"
             raise compile_error(node.loc.filename, node.loc.line, reason)
-        effect = calls.effect_of(callee.constant)
-        if callee.constant is NOT_CONSTANT or effect is None:
+        kind = known_functions.kind_of(callee.constant)
+        if callee.constant is NOT_CONSTANT or kind is None:
             if is_helper(callee.constant):
                 _refuse_draws(callee.constant)
             if callee.constant is NOT_CONSTANT or is_helper(callee.constant):
                 self._memory.touch_anything(everything)
             return self._opaque([callee, *everything])
-        return self._known(callee.constant, effect, arguments, keywords)
+        return self._known(callee.constant, kind, arguments, keywords)
 
 
 _RULES: dict[str, Any] = {

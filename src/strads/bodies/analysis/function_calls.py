@@ -1,4 +1,4 @@
-"""Abstract values of calls of functions, by their effect."""
+"""Abstract values of calls of functions, by the kind of function."""
 
 import math
 from dataclasses import replace
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from strads.bodies.analysis import calls
-from strads.bodies.analysis.calls import Effect
+from strads.bodies.analysis import known_functions
 from strads.bodies.analysis.evaluation import Evaluation, constant_limit, identity
+from strads.bodies.analysis.known_functions import FunctionKind
 from strads.bodies.analysis.values import (
     FLOAT,
     MAX_BITS,
@@ -35,103 +35,110 @@ _OF_A_PRODUCT = 48  # from so many bits on, a number may be a product, not just 
 class FunctionCalls(Evaluation):
     """Evaluates calls of known functions over abstract values."""
 
-    def _known(self, function: Any, effect: Effect, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    def _known(self, function: Any, kind: FunctionKind, arguments: list[Value], keywords: dict[str, Value]) -> Value:
         memory = self._memory
         everything = arguments + list(keywords.values())
-        if effect is Effect.LENGTH:
+        if kind is FunctionKind.LENGTH:
             number = self._number("length", of=arguments)
             items = arguments[0].items if arguments else None
             sources = memory.length(arguments[0]) if arguments else NOTHING
             size = memory.size(arguments[0]) if arguments else None
             return Value(sources=arguments[0].sources if items is not None else sources, number=number, size=size)
-        if effect is Effect.SLICE:
+        if kind is FunctionKind.SLICE:
             if len(arguments) == 3 and arguments[2].constant in (NOT_CONSTANT, 0):
                 memory.may_fail(arguments[2])  # a step of 0 raises
             return Value(sources=self._all(arguments), is_slice=True, segment=memory.segment(arguments))
-        if effect is Effect.RANGE:
+        if kind is FunctionKind.RANGE:
             sources = self._all(arguments)
             if len(arguments) == 3 and arguments[2].constant in (NOT_CONSTANT, 0):
                 memory.may_fail(arguments[2])  # a step of 0 raises
             below, within, segment = stop_of(arguments), magnitude_in_range(arguments), memory.segment(arguments)
             element = Value(sources=sources, below=below, magnitude=within, segment=segment)
             return Value(sources=sources, elements=element)
-        if effect is Effect.ENUMERATE or effect is Effect.ZIP:
+        if kind is FunctionKind.ENUMERATE or kind is FunctionKind.ZIP:
             elements = tuple(memory.elements(value) for value in arguments)
             sources = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
-            if effect is Effect.ENUMERATE:
+            if kind is FunctionKind.ENUMERATE:
                 below = memory.size(arguments[0]) if len(everything) == 1 else None
                 place = magnitude_below(below) if len(everything) == 1 else None
                 elements = (Value(sources=sources, below=below, magnitude=place), *elements[:1])
             return Value(sources=sources, elements=Value(items=elements), iterator=memory.place[0])
-        if effect is Effect.ITERATE:
+        if kind is FunctionKind.ITERATE:
             length = NOTHING.union(*(memory.length(value) | value.sources for value in arguments))
             found = memory.elements(arguments[0]) if arguments else None
             return Value(sources=length, elements=found, iterator=memory.place[0])
-        if effect is Effect.COLLECT:
+        if kind is FunctionKind.COLLECT:
             made = memory.new(1, is_array=False)
             for value in arguments:
                 memory.put(made, memory.elements(value).with_sources(memory.length(value)), resizes=True)
             return made
-        return self._computed(function, effect, arguments, keywords, everything)
+        return self._computed(function, kind, arguments, keywords, everything)
 
     def _computed(
-        self, function: Any, effect: Effect, arguments: list[Value], keywords: dict[str, Value], everything: list[Value]
+        self,
+        function: Any,
+        kind: FunctionKind,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+        everything: list[Value],
     ) -> Value:
         """Return the value of a function that computes something from all its arguments."""
         memory = self._memory
         for value in everything:
-            memory.escape(value, needs_numbers=effect is not Effect.ALLOCATE_LIKE)
+            memory.escape(value, needs_numbers=kind is not FunctionKind.ALLOCATE_LIKE)
         target = self._target(function, arguments, keywords)
         sources = self._all([value for value in everything if value is not target])
-        if FLOAT in sources and function not in calls.KEEPS_VALUE:
+        if FLOAT in sources and function not in known_functions.KEEPS_VALUE:
             sources |= {ROUNDED}
         length = NOTHING.union(*(memory.length(value) for value in everything if value.is_memory))
-        is_of_arrays = effect is not Effect.NOTHING and any(value.is_memory for value in everything)
-        memory.effects.computes |= is_of_arrays or function in calls.LONG
-        refuses = function in calls.REFUSING
-        if refuses or length or self._may_not_fit(function, effect, everything):
+        is_of_arrays = kind is not FunctionKind.NOTHING and any(value.is_memory for value in everything)
+        memory.effects.computes |= is_of_arrays or function in known_functions.LONG
+        refuses = function in known_functions.REFUSING
+        if refuses or length or self._may_not_fit(function, kind, everything):
             memory.may_fail(Value(sources=sources if refuses else length))
         if target is not None:
             memory.overwrite(target, sources)
             return replace(target, number=None)
-        if effect is Effect.NOTHING:
+        if kind is FunctionKind.NOTHING:
             return Value()
-        if effect is Effect.VIEW:
+        if kind is FunctionKind.VIEW:
             return self._view(arguments, everything)
-        if effect is Effect.ALLOCATE or effect is Effect.ALLOCATE_LIKE:
-            return self._allocated(function, effect, arguments, sources)
-        if effect is Effect.ELEMENTWISE and not keywords:
+        if kind is FunctionKind.ALLOCATE or kind is FunctionKind.ALLOCATE_LIKE:
+            return self._allocated(function, kind, arguments, sources)
+        if kind is FunctionKind.ELEMENTWISE and not keywords:
             return self._operation(function, arguments, ("call", identity(function)))
-        if effect is Effect.REDUCE and self._holds_memory(arguments):  # `max` of a list of rows
+        if kind is FunctionKind.REDUCE and self._holds_memory(arguments):  # `max` of a list of rows
             return self._opaque(everything)
         depths = [memory.depth(value) for value in arguments]
-        if self._is_number(effect, depths, arguments, keywords):
-            if function in calls.PAIRS:
+        if self._is_number(kind, depths, arguments, keywords):
+            if function in known_functions.PAIRS:
                 return Value(items=(Value(sources=sources), Value(sources=sources)), sources=sources)
             below = constant_limit(arguments[0]) if function is int and len(everything) == 1 else None
             return Value(sources=sources, number=self._number("call", identity(function), of=everything), below=below)
         return memory.new(None, is_array=True, contents=Value(sources=sources), length=sources)
 
-    def _may_not_fit(self, function: Any, effect: Effect, values: list[Value]) -> bool:
+    def _may_not_fit(self, function: Any, kind: FunctionKind, values: list[Value]) -> bool:
         """Whether a function may raise because of its arguments' shapes; never if these are alike, with one axis."""
-        if effect in (Effect.SCALAR, Effect.NOTHING, Effect.ALLOCATE, Effect.ALLOCATE_LIKE):
+        if kind in (FunctionKind.SCALAR, FunctionKind.NOTHING, FunctionKind.ALLOCATE, FunctionKind.ALLOCATE_LIKE):
             return False
         arrays = [value for value in values if value.is_memory]
-        if effect is Effect.ELEMENTWISE or (effect is Effect.REDUCE and function not in calls.NEEDS_VALUES):
+        if kind is FunctionKind.ELEMENTWISE or (
+            kind is FunctionKind.REDUCE and function not in known_functions.NEEDS_VALUES
+        ):
             return len(arrays) > 1 and not self._alike(arrays)
-        if effect is Effect.PRODUCT:
+        if kind is FunctionKind.PRODUCT:
             return not self._alike(arrays)
         return True
 
     def _is_number(
-        self, effect: Effect, depths: list[int | None], arguments: list[Value], keywords: dict[str, Value]
+        self, kind: FunctionKind, depths: list[int | None], arguments: list[Value], keywords: dict[str, Value]
     ) -> bool:
         """Whether a function returns a number, given the axes of its arguments."""
-        if effect is Effect.SCALAR:
+        if kind is FunctionKind.SCALAR:
             return True
-        if effect is Effect.PRODUCT:
+        if kind is FunctionKind.PRODUCT:
             return depths == [1, 1]
-        if effect is Effect.REDUCE:
+        if kind is FunctionKind.REDUCE:
             return not keywords and (len(arguments) == 1 or all(depth == 0 for depth in depths))
         return False
 
@@ -141,7 +148,7 @@ class FunctionCalls(Evaluation):
         return any(self._memory.elements(value).is_memory for value in lists)
 
     def _target(self, function: Any, arguments: list[Value], keywords: dict[str, Value]) -> Value | None:
-        position = calls.written_position(function, len(arguments), frozenset(keywords))
+        position = known_functions.written_position(function, len(arguments), frozenset(keywords))
         if position is None:
             return None
         return keywords[position] if isinstance(position, str) else arguments[position]
@@ -156,10 +163,10 @@ class FunctionCalls(Evaluation):
         length = self._all(arguments[1:]) | (self._memory.length(arguments[0]) if arguments else NOTHING)
         return Value(frozenset(references), length, length)
 
-    def _allocated(self, function: Any, effect: Effect, arguments: list[Value], sources: Sources) -> Value:
+    def _allocated(self, function: Any, kind: FunctionKind, arguments: list[Value], sources: Sources) -> Value:
         memory = self._memory
         shape: tuple[Size | None, ...] = ()
-        if effect is Effect.ALLOCATE_LIKE:
+        if kind is FunctionKind.ALLOCATE_LIKE:
             depth = memory.depth(arguments[0]) if arguments else None
             length = memory.length(arguments[0]) if arguments else NOTHING
             inside = Value(sources=self._all(arguments[1:]))

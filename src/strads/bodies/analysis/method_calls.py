@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from strads.bodies.analysis import calls
+from strads.bodies.analysis import known_functions
 from strads.bodies.analysis.function_calls import FunctionCalls, magnitude_below, magnitude_in_range, stop_of
 from strads.bodies.analysis.values import (
     FLOAT,
@@ -58,24 +58,24 @@ class MethodCalls(FunctionCalls):
         if FLOAT in sources:
             sources |= {ROUNDED}
         memory.escape(owner)
-        if is_array and name in calls.WRITING_METHODS:
+        if is_array and name in known_functions.WRITING_METHODS:
             memory.overwrite(owner, sources)
             return Value()
-        if is_array and name in calls.VIEWING_METHODS:
+        if is_array and name in known_functions.VIEWING_METHODS:
             memory.may_fail(Value(sources=self._all(everything)), memory.length(owner))
             return self._view([owner, *arguments], [owner])
-        if is_array and name in calls.READING_METHODS:
+        if is_array and name in known_functions.READING_METHODS:
             if name in ("dot", "take", "repeat", "min", "max", "argmin", "argmax"):
                 memory.may_fail(Value(sources=self._all(everything)), memory.length(owner))
-            if name in calls.SCALAR_METHODS and not everything:
+            if name in known_functions.SCALAR_METHODS and not everything:
                 return Value(sources=sources)
             if name in ("copy", "astype"):
                 inside = Value(sources=memory.sources(owner))
                 return memory.new(memory.depth(owner), is_array=True, contents=inside, length=memory.length(owner))
             return memory.new(None, is_array=True, contents=Value(sources=sources), length=sources)
-        if not is_array and name in calls.CHANGING_METHODS:
+        if not is_array and name in known_functions.CHANGING_METHODS:
             return self._change(name, owner, everything, sources)
-        if not is_array and name in calls.LOOKING_METHODS:
+        if not is_array and name in known_functions.LOOKING_METHODS:
             return self._look(name, owner, everything, sources)
         return self._opaque([owner, *everything])
 

@@ -21,7 +21,7 @@ from strads.engine.views.roles import Role
 from strads.errors import ArgumentError
 from strads.loops.argument_kinds import bind_arguments
 from strads.loops.arguments import BatchArgument, TableArgument
-from strads.loops.batches import BatchProgram, as_parameters
+from strads.loops.batch_program import BatchProgram, as_parameters
 from strads.loops.cache_keys import content_key
 from strads.loops.compile_clock import COMPILE_CLOCK
 from strads.loops.indices import LoopIndices

@@ -9,7 +9,7 @@ from numba import typeof
 
 from strads.bodies.analysis import BodyAnalysis, TableKind
 from strads.bodies.functions import plain_function
-from strads.engine.minibatch.minibatches import Runner, make_runner, make_step, make_task
+from strads.engine.minibatch.compiled_minibatches import Runner, make_runner, make_step, make_task
 from strads.engine.minibatch.rounds import Rounds, SharedTable, make_rounds
 from strads.engine.views.roles import Checking, Role
 from strads.errors import ArgumentError, StradsError

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 
-class Effect(Enum):
+class FunctionKind(Enum):
     """What a known function does; none of them retains its arguments."""
 
     SCALAR = auto()  # returns a number that depends on all arguments
@@ -68,25 +68,25 @@ _OPERATORS: list[Any] = [
     *(operator.is_, operator.is_not, operator.matmul, operator.abs, operator.truth, operator.contains),
 ]
 
-_EFFECTS: dict[Any, Effect] = {
-    **dict.fromkeys(_SCALARS, Effect.SCALAR),
-    **dict.fromkeys(_PRODUCTS, Effect.PRODUCT),
-    **dict.fromkeys(_REDUCTIONS, Effect.REDUCE),
-    **dict.fromkeys(_OPERATORS, Effect.ELEMENTWISE),
-    **dict.fromkeys(_ELEMENTWISE, Effect.ELEMENTWISE),
-    **dict.fromkeys(_FRESH, Effect.FRESH),
-    **dict.fromkeys(_ALLOCATIONS, Effect.ALLOCATE),
-    **dict.fromkeys(_ALLOCATIONS_LIKE, Effect.ALLOCATE_LIKE),
-    **dict.fromkeys(_VIEWS, Effect.VIEW),
-    **dict.fromkeys([min, max, sum, all, any], Effect.REDUCE),
-    **dict.fromkeys([enumerate], Effect.ENUMERATE),
-    **dict.fromkeys([zip], Effect.ZIP),
-    **dict.fromkeys([iter, reversed], Effect.ITERATE),
-    **dict.fromkeys([list, tuple, set, sorted], Effect.COLLECT),
-    **dict.fromkeys([range, numba.prange], Effect.RANGE),
-    len: Effect.LENGTH,
-    slice: Effect.SLICE,
-    print: Effect.NOTHING,
+_KINDS: dict[Any, FunctionKind] = {
+    **dict.fromkeys(_SCALARS, FunctionKind.SCALAR),
+    **dict.fromkeys(_PRODUCTS, FunctionKind.PRODUCT),
+    **dict.fromkeys(_REDUCTIONS, FunctionKind.REDUCE),
+    **dict.fromkeys(_OPERATORS, FunctionKind.ELEMENTWISE),
+    **dict.fromkeys(_ELEMENTWISE, FunctionKind.ELEMENTWISE),
+    **dict.fromkeys(_FRESH, FunctionKind.FRESH),
+    **dict.fromkeys(_ALLOCATIONS, FunctionKind.ALLOCATE),
+    **dict.fromkeys(_ALLOCATIONS_LIKE, FunctionKind.ALLOCATE_LIKE),
+    **dict.fromkeys(_VIEWS, FunctionKind.VIEW),
+    **dict.fromkeys([min, max, sum, all, any], FunctionKind.REDUCE),
+    **dict.fromkeys([enumerate], FunctionKind.ENUMERATE),
+    **dict.fromkeys([zip], FunctionKind.ZIP),
+    **dict.fromkeys([iter, reversed], FunctionKind.ITERATE),
+    **dict.fromkeys([list, tuple, set, sorted], FunctionKind.COLLECT),
+    **dict.fromkeys([range, numba.prange], FunctionKind.RANGE),
+    len: FunctionKind.LENGTH,
+    slice: FunctionKind.SLICE,
+    print: FunctionKind.NOTHING,
 }
 
 # Functions with an output argument: the position of the parameter `out`.
@@ -141,20 +141,20 @@ SHAPES = frozenset({"shape", "size", "ndim", "itemsize", "nbytes", "strides", "d
 VIEWING_ATTRIBUTES = frozenset({"T", "real", "imag"})
 
 
-def effect_of(function: Any) -> Effect | None:
+def kind_of(function: Any) -> FunctionKind | None:
     """Return what a global function does; None if there is no rule for it."""
     try:
-        known = _EFFECTS.get(function)
+        known = _KINDS.get(function)
     except TypeError:  # not hashable
         return None
     if known is not None:
         return known
     if isinstance(function, np.ufunc):
-        return Effect.ELEMENTWISE if getattr(np, function.__name__, None) is function else None
+        return FunctionKind.ELEMENTWISE if getattr(np, function.__name__, None) is function else None
     if isinstance(function, type) and issubclass(function, np.generic):
-        return Effect.ELEMENTWISE
+        return FunctionKind.ELEMENTWISE
     if isinstance(function, type) and issubclass(function, BaseException):
-        return Effect.NOTHING
+        return FunctionKind.NOTHING
     return None
 
 

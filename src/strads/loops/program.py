@@ -33,7 +33,7 @@ _MAX_PROGRAMS = 64
 _COPIED_AT_ONCE = 1 << 20  # bytes, in less than 0.1 ms
 _LONG_ROW = 64  # bytes: working on such a row takes longer than checking its index
 _FEW = 8  # numbers that are not worth vectorizing a sum
-_LINE = 64  # bytes: copying as many is negligible beside a task
+NEGLIGIBLE_COPY = 64  # bytes: copying as many takes little time beside a task
 
 # The flags needed to vectorize sums. The rest of LLVM's fast math assumes that NaN and infinity never occur, so
 # that `math.isnan` in a body would always be False.
@@ -432,7 +432,7 @@ class LoopProgram:
 
     def writes_little(self, bound: BoundArguments, tasks: int) -> bool:
         """Whether a copy of the written tables is negligible beside the tasks, or beside any call."""
-        return self.written_bytes(bound) <= max(_LINE * tasks, _COPIED_AT_ONCE)
+        return self.written_bytes(bound) <= max(NEGLIGIBLE_COPY * tasks, _COPIED_AT_ONCE)
 
     def written_bytes(self, bound: BoundArguments) -> int:
         """Size of the tables that the loop writes."""

@@ -1,7 +1,8 @@
 """The error for arrays that do not fit where they are assigned, as in `w[:] = …`.
 
 Numba puts both shapes into its text, and takes one to two seconds to compile that for each kind of assignment: more
-than for the rest of a body. Users see NumPy's text in any case, as the interpreter runs what fails once more.
+than for the rest of a body. Users see NumPy's text in any case, as the interpreter runs what fails once more. Functions
+of the program that Numba compiles while strads is imported have the short text as well.
 """
 
 from numba.np import arrayobj

@@ -1,11 +1,10 @@
 """Loops that count: threads add integers to copies of the counters, and run concurrently whatever rows they share."""
 
-from strads.loops.on_nodes.node_tasks import NodeTasks
+from strads.loops.on_nodes.node_tasks import CACHED, NodeTasks
 from strads.loops.on_nodes.specs import LoopFacts, LoopSpec
+from strads.loops.program import NEGLIGIBLE_COPY
 
-_CACHED = 1 << 20  # bytes that stay in a core's cache: for counters that fit, no order of the tasks is faster
 _FEW_ROWS, _FEW_BYTES = 64, 1 << 14
-_LINE = 64  # bytes: to copy as many is negligible beside a task
 
 
 def copyable_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
@@ -20,7 +19,7 @@ def copyable_counters(spec: LoopSpec, tasks: NodeTasks) -> frozenset[int]:
     if program.argument_roles.near:
         return frozenset()
     size = sum(tables[position].storage.nbytes for position in counters)
-    return counters if size <= _LINE * len(spec.indices) else frozenset()
+    return counters if size <= NEGLIGIBLE_COPY * len(spec.indices) else frozenset()
 
 
 def copies_are_best(counters: frozenset[int], tasks: NodeTasks) -> bool:
@@ -29,7 +28,7 @@ def copies_are_best(counters: frozenset[int], tasks: NodeTasks) -> bool:
     Tasks conflict over the counters only, which fit in a cache, or tasks touch too many rows to be sorted by them.
     """
     size = sum(tasks.bound.tables[position].storage.nbytes for position in counters)
-    return _only_counters_conflict(counters, tasks) and (size <= _CACHED or not tasks.program.facts.is_short)
+    return _only_counters_conflict(counters, tasks) and (size <= CACHED or not tasks.program.facts.is_short)
 
 
 def of_few_rows(counters: frozenset[int], tasks: NodeTasks) -> frozenset[int]:

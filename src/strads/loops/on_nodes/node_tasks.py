@@ -29,7 +29,7 @@ from strads.schedule.records.hot_rows import hot_row
 
 _MAX_COPIED = 4096  # bytes of rows that a task may copy
 _CHECKED = 16  # bytes that can be copied in the time that an index check takes
-_CACHED = 1 << 20  # bytes of tables that stay in the cache
+CACHED = 1 << 20  # bytes of tables that stay in a core's cache, whatever the order of the tasks
 _MANY_ACCESSES = 32  # of a task: recording them takes longer than the task
 # A loop is not recorded if each of its tasks copies so many bytes of rows, and all together so many times its tables.
 _EXPENSIVE_COPY, _EXPENSIVE_COPIES = 1 << 16, 64
@@ -231,7 +231,7 @@ class NodeTasks:
 
     def prefetch_distance(self, loop: Loop) -> int:
         """Return by how many tasks a run in sequence fetches rows ahead; see `loop_sample.prefetch_distance`."""
-        if sum(table.rows * table.row_bytes for table in self.tables) <= _CACHED:
+        if sum(table.rows * table.row_bytes for table in self.tables) <= CACHED:
             return 0
         some = self.sample if self.program.can_prefetch(self.bound, self.indices) else None
         return 0 if some is None else prefetch_distance(some, loop)

@@ -12,7 +12,7 @@ from strads.dds.shard import gather_all_rows
 from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
 from strads.loops.on_nodes.counting import copyable_counters
-from strads.loops.on_nodes.node_tasks import NodeTasks
+from strads.loops.on_nodes.node_tasks import CACHED, NodeTasks
 from strads.loops.on_nodes.sequential_reasons import (
     ALL_ROWS,
     BEFORE_SAMPLING,
@@ -36,7 +36,6 @@ from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.flow_dependences import FlowDependences, flow_dependences
 from strads.schedule.records.parts import nothing_recorded
 
-_CACHED = 1 << 20  # bytes of a table that stays in the cache whatever the order
 _MAX_RECORDS = 16  # times the memory of the tables
 _MAX_RECORDS_OF_COUNTERS = 2  # the same where copies of the counters make records unnecessary
 
@@ -290,7 +289,7 @@ def loop_of(spec: LoopSpec, tasks: NodeTasks, *, in_order: bool) -> Loop:
     """Return what the planner has to know of a loop beside its records."""
     program, tables = tasks.program, tasks.bound.tables
     read = program.facts.streamed.intersection(program.argument_roles.with_role(Role.READ, Role.CHECKED))
-    streams = any(tables[position].values.nbytes > _CACHED for position in read)
+    streams = any(tables[position].values.nbytes > CACHED for position in read)
     return Loop(
         tasks=len(spec.indices),
         in_order=in_order,

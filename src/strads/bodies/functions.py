@@ -119,6 +119,9 @@ class Rewriting(FunctionPass):
 
     _name = "strads_rewriting"
 
+    def __init__(self) -> None:  # abstract in the base class
+        super().__init__()
+
     def run_pass(self, state: Any) -> bool:
         """Rewrite one function's IR."""
         for rewrite in state.pipeline.rewrites:

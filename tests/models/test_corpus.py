@@ -409,7 +409,7 @@ def test_parts_are_as_large_as_asked():
     assert (stay.n_documents, aside.n_documents) == (80, 20)
 
 
-@pytest.mark.parametrize("share", [0, 1, -0.5, 2, np.nan])
+@pytest.mark.parametrize("share", [0, 1, -0.5, 2, np.nan, "0.5"])
 def test_shares_that_are_none(share):
     corpus = as_corpus(COUNTS)
     for split in (corpus.held_out, corpus.split_tokens):

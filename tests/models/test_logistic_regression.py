@@ -317,6 +317,9 @@ def test_ridge_and_no_penalty_as_in_scikit_learn(runtime, C, form, fit_intercept
     assert np.allclose(model.intercept_, peer.intercept_, atol=1e-4)
     same = LogisticRegression(None if np.isinf(C) else "l2", tol=1e-11, **options).fit(FORMS[form](X), labels, weights)
     assert same.coef_.tobytes() == model.coef_.tobytes()
+    if np.isinf(C):
+        same = LogisticRegression(l1_ratio=0.0, tol=1e-11, **options | {"C": np.float32(C)})
+        assert same.fit(FORMS[form](X), labels, weights).coef_.tobytes() == model.coef_.tobytes()
     assert model.coef_.shape == (1, X.shape[1])
 
 

@@ -16,8 +16,8 @@ from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive
 from strads.models._warnings import warn
 from strads.models.kernels.datafits import Datafit, Quadratic
-from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
-from strads.models.regression.fitting import Regression, lost_by_error
+from strads.models.regression.centring import NO_SHIFT, centre_far_columns, lost_by_error, warn_of_rounding
+from strads.models.regression.fitting import Regression
 from strads.models.regression.inputs import as_features, as_sample_weights, as_targets, refuse_not_finite
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.ridge import LeastSquaresRidgeFit, RidgeFit, RidgeMinimum
@@ -160,7 +160,8 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         with self._ridge_fit(centred, loss, l2, **kind, goal=float(self.tol), max_iter=self.max_iter) as solver:
             seconds = time.perf_counter() - start
             self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, loss))
-        lost = lost_by_error(loss, self._shift.rounding(self.coef_, X.dtype), self._verdict["null_objective"])
+        error = self._shift.rounding(self.coef_, X.dtype)
+        lost = lost_by_error(loss.curvature_bound, total, error, self._verdict["null_objective"])
         warn_of_rounding(self, lost, X.dtype)
         if not self._verdict["is_converged"]:
             what = "duality gap is" if l2 else "gradient, relative to that at w = 0, is"

@@ -13,7 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_choice, check_positive, check_whole_numbers, recorded_seed
+from strads.models._parameters import (
+    check_choice,
+    check_positive,
+    check_switches,
+    check_whole_numbers,
+    recorded_seed,
+)
 from strads.models._warnings import warn
 from strads.models.arrays import Array
 from strads.models.regression.centring import warn_of_rounding
@@ -236,5 +242,6 @@ class LinearSVC(LinearClassifier):
         check_choice(self, "penalty", ("l2", "l1"))
         check_choice(self, "loss", _LOSSES)
         check_choice(self, "multi_class", ("ovr",))
+        check_switches(self, "fit_intercept", "warm_start")
         if self.penalty == "l1" and (self.loss == "hinge" or self.concurrency > 1):
             raise ArgumentError('penalty="l1" needs loss="squared_hinge" and concurrency=1')

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -113,7 +114,7 @@ class LogisticRegression(ProbabilisticClassifier, PenalizedLinearModel):
     @property
     def _is_free(self) -> bool:
         """Whether nothing is penalized."""
-        return self.penalty is None or (isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0)
+        return self.penalty is None or (isinstance(self.C, Real) and math.isinf(self.C) and self.C > 0.0)
 
     def _check_parameters(self) -> None:
         if self.penalty is not None:

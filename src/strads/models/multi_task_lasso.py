@@ -13,10 +13,10 @@ from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._blas_threads import one_blas_thread
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_positive, check_whole_numbers, is_number
+from strads.models._parameters import check_positive, check_switches, check_whole_numbers, is_number
 from strads.models._warnings import warn
 from strads.models.arrays import Array
-from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
+from strads.models.regression.centring import NO_SHIFT, centre_far_columns, lost_by_error, warn_of_rounding
 from strads.models.regression.inputs import as_features, as_sample_weights, as_several_targets, refuse_not_finite
 from strads.models.regression.linear_estimator import LinearEstimator
 from strads.models.regression.multi_task import MultiTaskDescent, MultiTaskMinimum
@@ -98,8 +98,10 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
             with solver:
                 seconds = time.perf_counter() - start
                 stopped = self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, Y, weights))
-        warn_of_rounding(self, self._rounding(Y), X.dtype)
-        if not (self._verdict["is_converged"] or stopped):
+        error = shift.rounding(self.coef_, X.dtype)
+        lost = lost_by_error(Y.shape[1], float(weights.sum()), error, self._verdict["null_objective"])
+        warn_of_rounding(self, lost, X.dtype)
+        if not (self._verdict["converged"] or stopped):
             warn(
                 f"{type(self).__name__} did not converge in {self.n_iter_} iterations: the duality gap is "
                 f"{self._verdict['reached']:.2g} of the objective at W = 0, above tol={self.tol:g}: increase "
@@ -117,6 +119,7 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         if not (is_number(self.l1_ratio) and 0 < self.l1_ratio <= 1):
             raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number above 0, at most 1")
         check_whole_numbers(self, "max_iter")
+        check_switches(self, "fit_intercept", "warm_start")
         check_positive(self, "tol", or_zero=True)
 
     def _begin(self, Y: Array, X: Any) -> Array | None:
@@ -130,12 +133,6 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
             )
         self._forget("coef_")
         return None if found is None else np.array(found, np.float64).T
-
-    def _rounding(self, Y: Array) -> float:
-        """Return the largest share of the objective at W = 0 that rounding the coefficients may cost."""
-        null = 0.5 * float(((Y - (Y.mean(0) if self.fit_intercept else 0.0)) ** 2).sum())
-        error = self._shift.rounding(self.coef_, self.coef_.dtype)
-        return 0.5 * Y.size * error**2 / null if null > 0.0 else 0.0
 
     def _publish(self, learnt: MultiTaskMinimum) -> None:
         self.dual_gap_ = learnt.gap

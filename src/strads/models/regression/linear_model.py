@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import Epoch, OnIteration, Solver
-from strads.models._parameters import check_positive, check_whole_numbers, is_number
+from strads.models._parameters import check_positive, check_switches, check_whole_numbers, is_number
 from strads.models._warnings import warn
 from strads.models.arrays import Array
 from strads.models.kernels.datafits import Datafit
@@ -146,6 +146,7 @@ class PenalizedLinearModel(LinearEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_switches(self, "fit_intercept", "standardize", "positive", "warm_start")
         if not (is_number(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
             raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number from 0 to 1")
         if self.is_smooth:

@@ -290,8 +290,7 @@ class LinearRun(SamplesRun):
         )
         if self._unconverged:
             missed = f"{self._unconverged} of {len(self._steps)} steps" if self._is_path else "the duality gap"
-            tol, limit = self.parameters.tol, self.parameters.max_iter
-            rows.append(("note", f"{missed} did not reach --tol {tol:g} within --max-iter {limit}"))
+            rows.append(self.not_reached(missed))
         return rows
 
     def _intercept(self) -> float | list[float]:

@@ -430,7 +430,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.n_features_in_ = int(parameters["n_words"])
         self.vocabulary_, self._numbers = None, None
         self._restore_call(parameters)
-        if parameters.get("named", "vocabulary" in arrays) != ("vocabulary" in arrays):
+        if parameters["named"] != ("vocabulary" in arrays):
             raise ValueError("the vocabulary is missing, or one of other words")
         if "vocabulary" in arrays:
             self.vocabulary_ = unpacked_words(arrays["vocabulary"])

@@ -405,7 +405,10 @@ class MatrixFactorization(FactorPredictor):
         self._publish(FactorTables.from_arrays(users, items, int(parameters["rank"]), self.mean_))
         check_contents({"spread": Number(least=0), "seed": SEED}, parameters["initial"], {})
         self._initial = InitialFactors(**parameters["initial"])
-        self._scale = ScoreScale.restored(parameters.get("scale"))
+        check_contents({"lowest": Number(), "highest": Number()}, parameters["scale"], {})
+        self._scale = ScoreScale(**parameters["scale"])
+        if self._scale.lowest > self._scale.highest:
+            raise ValueError("the scale of the scores is empty")
         self._restore_ids(arrays, len(users), len(items))
         self._restore_call(parameters)
         if "rated_items" in arrays:

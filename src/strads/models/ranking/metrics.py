@@ -81,7 +81,7 @@ def evaluate_ranking(model: Neighbours, held_out: Any, k: int = 10) -> RankingMe
         raise InputError(f"none of the {len(given):,} held-out pairs can be measured: the model knows none, or had all")
     most = min(int(k), known.n_items)
     found, _ = best_of_all(
-        factors.users[users], factors.items, factors.biases, most, known.select(users), model.prediction_team()
+        factors.users[users], factors.items, factors.biases, most, known.select(users), model._team()
     )
     figures = _at_k(found, held.select(users), int(k))
     return RankingMetrics(
@@ -90,7 +90,7 @@ def evaluate_ranking(model: Neighbours, held_out: Any, k: int = 10) -> RankingMe
         len(held.items),
         len(given) - len(held.items),
         **{name: float(values.mean()) for name, values in figures.items()},
-        auc=mean_auc(factors, known, held, model.prediction_team()),
+        auc=mean_auc(factors, known, held, model._team()),
     )
 
 

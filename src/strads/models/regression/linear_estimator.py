@@ -26,7 +26,7 @@ class LinearEstimator(IterativeEstimator):
     """
 
     _contents: ClassVar = {
-        "features": Number(whole=True, least=0, optional=True),  # earlier files lack it
+        "features": Number(whole=True, least=0),
         "coef": Table(dtypes="f4 f8", shape=("rows", "features")),
         "intercept": Table(dtypes="f4 f8", shape=("rows",)),
         "dual_gap": Number(finite=False),

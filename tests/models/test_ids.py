@@ -143,8 +143,6 @@ def test_floats_are_ids_if_they_are_whole(form):
             IdColumn.of("user", form([3.0, wrong]))
 
 
-# -- models ------------------------------------------------------------------------------------------------
-
 RNG = np.random.default_rng(0)
 USERS, ITEMS = RNG.integers(0, 40, 800), RNG.integers(0, 30, 800)
 SCORES = np.clip(np.round(3 + RNG.normal(size=40)[USERS] + RNG.normal(size=30)[ITEMS]), 1, 5)

@@ -60,13 +60,15 @@ class LinearRun(SamplesRun):
         float | None,
         model_option(
             callback=positive,
-            help="The penalty's strength, as a share of the least one at which all coefficients are 0; "
+            help="Strength of the penalty, as a fraction of the smallest at which all coefficients are 0; "
             f"by default {_RATIO}.",
         ),
     ] = None
     path: Annotated[
         int | None,
-        model_option(min=2, metavar="STEPS", help="Try this many strengths, from that least one down to 0.001 of it."),
+        model_option(
+            min=2, metavar="STEPS", help="Fit this many strengths, from that smallest one down to 0.001 of it."
+        ),
     ] = None
     cv: Annotated[
         int | None,

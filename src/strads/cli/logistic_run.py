@@ -33,7 +33,7 @@ class LogisticRun(LinearRun):
     """
 
     C: Annotated[  # the strength of the penalty, inverted, if it is not set by `alpha_ratio` or `path`
-        float | None, model_option("--C", callback=positive, help="Weight of the loss against the penalty, itself.")
+        float | None, model_option("--C", callback=positive, help="Weight of the loss relative to the penalty.")
     ] = None
     balanced: BalancedOption = False  # whether classes are weighted by the inverse of their sizes
 

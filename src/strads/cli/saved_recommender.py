@@ -23,7 +23,9 @@ class Pairs:
     """Users and items in a file."""
 
     given: Interactions  # with all ids of the file; whole numbers are texts if the model's ids are
-    known: Interactions  # with ids of the type that the model has: an unknown number stands for a text that is none
+    known: (
+        Interactions  # with ids of the model's type: a text that is no number becomes one that the model does not know
+    )
     where: Callable[[int], str]  # the file and line of a pair, for errors
 
 

@@ -8,13 +8,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from strads.checkpoints import data_digest
 from strads.models._file_contents import Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive
-from strads.models._warnings import warn
 from strads.models.kernels.datafits import Datafit, Quadratic
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns, lost_by_error, warn_of_rounding
 from strads.models.regression.fitting import Regression
@@ -58,7 +56,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
     precompute, copy_X, selection, random_state
-        Without effect: scikit-learn has them, and programs that set them go on running.
+        Without effect: accepted for compatibility with scikit-learn.
 
     Attributes
     ----------
@@ -163,13 +161,8 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         error = self._shift.rounding(self.coef_, X.dtype)
         lost = lost_by_error(loss.curvature_bound, total, error, self._verdict["null_objective"])
         warn_of_rounding(self, lost, X.dtype)
-        if not self._verdict["is_converged"]:
-            what = "duality gap is" if l2 else "gradient, relative to that at w = 0, is"
-            warn(
-                f"{type(self).__name__}: the {what} {self._verdict['reached']:.2g}, above tol={self.tol:g}: scale the "
-                "columns",
-                ConvergenceWarning,
-            )
+        what = "relative duality gap" if l2 else "gradient, relative to that at w = 0,"
+        self._warn_unless_converged(False, "scale the columns", what)
 
     def _publish(self, learnt: Any) -> None:
         if isinstance(learnt, RidgeMinimum):

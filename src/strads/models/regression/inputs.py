@@ -219,7 +219,7 @@ def as_class_factors(wanted: Any, classes: NDArray[Any], totals: Array, *, may_b
         return np.ones(len(known))
     if isinstance(wanted, Mapping):
         if classes.dtype.kind in "mM":
-            raise ArgumentError("class_weight: of dates cannot be saved: give factors as sample_weight")
+            raise ArgumentError("class_weight with dates as labels cannot be saved: pass the factors as sample_weight")
         for label, factor in wanted.items():
             if label not in known:
                 raise InputError(

@@ -67,7 +67,9 @@ class LinearRun(SamplesRun):
     path: Annotated[
         int | None,
         model_option(
-            min=2, metavar="STEPS", help="Fit this many strengths, from that smallest one down to 0.001 of it."
+            min=2,
+            metavar="STEPS",
+            help="Fit this many strengths, from the smallest at which all coefficients are 0 down to 0.001 of it.",
         ),
     ] = None
     cv: Annotated[

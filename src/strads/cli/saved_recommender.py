@@ -23,9 +23,7 @@ class Pairs:
     """Users and items in a file."""
 
     given: Interactions  # with all ids of the file; whole numbers are texts if the model's ids are
-    known: (
-        Interactions  # with ids of the model's type: a text that is no number becomes one that the model does not know
-    )
+    known: Interactions  # with ids of the model's type: a text that is no number becomes an unknown number
     where: Callable[[int], str]  # the file and line of a pair, for errors
 
 

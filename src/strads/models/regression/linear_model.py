@@ -106,7 +106,7 @@ class PenalizedLinearModel(LinearEstimator):
         self._check_parameters()
         if self.is_smooth:
             raise ArgumentError(
-                f"l1_ratio={self.l1_ratio!r}: a path needs an ℓ1 penalty: without one no coefficient becomes 0"
+                f"l1_ratio={self.l1_ratio!r}: an ℓ1 penalty is needed: without one no coefficient becomes 0"
             )
         X = as_features(self, X)
         datafit = self._datafit(X, y, sample_weight)

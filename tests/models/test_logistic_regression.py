@@ -334,7 +334,7 @@ def test_the_gap_of_a_ridge_bounds_the_suboptimality(tmp_path):
 
 
 def test_paths_need_an_l1_norm():
-    with pytest.raises(strads.ArgumentError, match="for models with an ℓ1 penalty"):
+    with pytest.raises(strads.ArgumentError, match="an ℓ1 penalty is needed"):
         logistic_path(X, Y, l1_ratio=0.0)
 
 

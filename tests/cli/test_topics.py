@@ -59,7 +59,7 @@ def test_evaluate(strads: Strads, run: Path, reviews: Path) -> None:
     assert found["coherence"] == pytest.approx(model.coherence(documents, 5).mean())
     assert (header, len(found)) == (["measure", "value"], 2)
     done = strads("evaluate", run, "--data", data, "--target", "y")
-    assert (done.returncode, "does not know --target" in done.stderr) == (2, True)
+    assert (done.returncode, "--target does not apply to a" in done.stderr) == (2, True)
     done = strads("predict", run, "--data", data)
     assert (done.returncode, "strads topics --data" in done.stderr) == (2, True)
 

@@ -90,13 +90,21 @@ def test_what_is_held_out_by_time(strads: Strads, tmp_path: Path, split: str, he
     assert record["ranking"]["left_out"] == 0
 
 
+def test_times_are_not_needed_if_nothing_is_held_out(strads: Strads, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("user,item\n1,2\n3,1\n")
+    data = ("--data", tmp_path / "data.csv", "--out", tmp_path / "run")
+    done = strads("train", "bpr", *data, *QUICK, "--split", "time", "--holdout", 0)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
         ("1\t2\t-1\n3\t1\t2\n", (), "score -1.0: negative scores are not likes"),
         ("1\t2\t1\n3\t1\t2\n", ("--at-least", 9), "no score is 9.0 or more"),
         ("1\t2\t1\n3\t1\t2\n", ("--split", "time"), "data.tsv:1: a fourth column is needed, the timestamp"),
-        ("user\titem\n1\t2\n", ("--split", "last"), "--columns timestamp=… names it among 'user', 'item'"),
+        ("user\titem\n1\t2\n", ("--split", "last"), "timestamp=… names it among 'user', 'item'"),
+        ("user\titem\ttime\tdate\n1\t2\t3\t4\n", ("--split", "last"), "several columns may hold the timestamp"),
         ("user\titem\tdate\n1\t2\t3\n", ("--split", "last"), "--split last leaves nothing to hold out"),
         ("1\t2\t1\n", (), "holding out needs at least two likes"),
         ("1\t2\t0\n3\t1\t0\n", ("--holdout", 0), "no score is above 0"),

@@ -137,7 +137,7 @@ def test_triples_that_cannot_be_used(refused: Callable[..., str], tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--test", "train.tsv"), "of ids and labels"),
+        (("--test", "train.tsv"), "has ids, the other labels"),
         (("--entities", "short"), "or another file has the id 63"),
         (("--test", "nowhere.txt"), "nowhere.txt: no such file"),
         (("--norm", 3), "--norm"),

@@ -192,7 +192,7 @@ def test_ratings_that_the_model_has_seen_do_not_count(strads: Strads, folder: Pa
         (("recommend", "mf", "--out", "train.csv"), "exists already"),
         (("recommend", "mf", "-k", "0"), "-k"),
         (("similar", "mf", "--item", "seven"), "whole numbers: 'seven' is not one"),
-        (("predict", "bpr", "--data", "test.csv"), "predicts no scores"),
+        (("predict", "bpr", "--data", "test.csv"), "does not predict scores"),
         (("predict", "mf", "--data", "nowhere.csv"), "no such file"),
         (("evaluate", "mf", "--data", "test.csv", "--at-least", "9"), "no score is 9.0 or more"),
         (("evaluate", "mf", "--data", "train.csv"), "none of the"),

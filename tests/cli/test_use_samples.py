@@ -277,12 +277,15 @@ TRAINING = ("train", "lasso", "--data", "train.csv", "--out", "x")
     [
         (("predict", "lasso", "--data", "no.csv"), "no.csv: "),
         (("predict", "lasso", "--data", "less.csv"), "there is no column 'rooms', which the training data have"),
-        (("predict", "lasso", "--data", "new.csv", "--unknown", "mean"), "does not know --unknown: leave it out"),
-        (("predict", "lasso", "--data", "new.csv", "--no-clip"), "a Lasso does not know --clip"),
+        (
+            ("predict", "lasso", "--data", "new.csv", "--unknown", "mean"),
+            "--unknown does not apply to a Lasso: leave it out",
+        ),
+        (("predict", "lasso", "--data", "new.csv", "--no-clip"), "--clip does not apply to a Lasso"),
         (("evaluate", "lasso", "--data", "test.csv"), "name the column to predict with --target"),
         (("evaluate", "logistic", "--data", "test.csv", "--target", "kind"), "is not in the training data"),
         (("evaluate", "lasso", "--data", "test.csv", "--target", "sold"), "a finite number is needed"),
-        (("evaluate", "lasso", "--data", "test.csv", *PRICE, "--at-least", 3), "does not know --at-least"),
+        (("evaluate", "lasso", "--data", "test.csv", *PRICE, "--at-least", 3), "--at-least does not apply to a"),
         (("recommend", "lasso"), "holds a Lasso: this command needs a model of MatrixFactorization, Bayesian"),
         ((*TRAINING, *PRICE), "--categorical wall=color"),
         ((*TRAINING, *PRICE, "--categorical", "no"), "no column 'no'"),

@@ -14,6 +14,7 @@ from strads.models import (
     Lasso,
     LogisticRegression,
     MultinomialLogisticRegression,
+    MultiTaskLasso,
     lasso_path,
 )
 from strads.models.regression.centring import centre_far_columns
@@ -78,6 +79,17 @@ def test_what_rounding_takes_is_said():
     X[:, -1] = 1.76e9 + np.arange(len(X)) % 2 * 1024
     with pytest.warns(ConvergenceWarning, match="rounding the coefficients to float32"):
         Lasso(0.01, tol=1e-6).fit(X, y + 1000 * (np.arange(len(X)) % 2))
+
+
+def test_samples_without_weight_do_not_hide_what_rounding_takes():
+    X, _, y = with_a_time_stamp(spread=1e-3)
+    X = X.astype(np.float32)
+    X[:, -1] = 1.76e9 + np.arange(len(X)) % 2 * 1024
+    Y = np.c_[y, y] + 1000 * (np.arange(len(X)) % 2)[:, None]
+    weights = np.ones(len(X))
+    Y[0], weights[0] = 1e12, 0.0
+    with pytest.warns(ConvergenceWarning, match="rounding the coefficients to float32"):
+        MultiTaskLasso(0.01, tol=1e-6).fit(X, Y, weights)
 
 
 def test_without_an_intercept_standard_deviations_are_those_of_the_columns():

@@ -39,9 +39,6 @@ def dense(corpus: Corpus) -> np.ndarray:
     return corpus.to_csr().toarray()
 
 
-# -- the forms of counts -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("form", "dtype"),
     [
@@ -201,9 +198,6 @@ def test_too_large_sums():
     assert as_corpus(np.array([[2**30, 2**30 - 1], [2**30, 5]])).n_tokens == 2**31 + 2**30 + 4
 
 
-# -- other input -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("X", "message"),
     [
@@ -254,9 +248,6 @@ def test_documents_that_are_all_empty(X):
         as_corpus(X)
     assert as_corpus(X, allow_empty=True).n_tokens == 0
     assert as_corpus(X, allow_empty=True).lengths.tolist() == [0, 0, 0]
-
-
-# -- vocabularies ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("X", [COUNTS, sp.csr_array(COUNTS), strads.dvector([[0], [1, 2]])])
@@ -322,9 +313,6 @@ def test_a_corpus_in_other_words():
     with pytest.raises(InputError, match="the corpus has no vocabulary"):
         Corpus.from_counts(COUNTS).in_vocabulary(["cat"])
     assert as_corpus(Corpus.from_counts(COUNTS), list("abcd")).vocabulary == list("abcd")
-
-
-# -- the class itself --------------------------------------------------------------------------------------
 
 
 def arrays(offsets, words, counts):
@@ -409,7 +397,7 @@ def test_parts_are_as_large_as_asked():
     assert (stay.n_documents, aside.n_documents) == (80, 20)
 
 
-@pytest.mark.parametrize("share", [0, 1, -0.5, 2, np.nan])
+@pytest.mark.parametrize("share", [0, 1, -0.5, 2, np.nan, "0.5"])
 def test_shares_that_are_none(share):
     corpus = as_corpus(COUNTS)
     for split in (corpus.held_out, corpus.split_tokens):

@@ -138,9 +138,6 @@ def test_bytes_that_are_not_utf8():
         Corpus.from_text([b"cat", b"\xff\xfe"])
 
 
-# -- files -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_file_has_a_document_on_each_line(tmp_path, pack, end):

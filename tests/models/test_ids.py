@@ -106,6 +106,14 @@ def test_a_name_that_is_exact_wins():
     assert choose(columns, scored=True, advice="") == {"user": "user", "item": "item", "score": "score"}
     with pytest.raises(InputError, match="several columns may hold the score: X names it among"):
         choose(["user", "item", "rating", "stars"], scored=True, advice="X")
+    times = ["user", "item", "time", "date"]
+    for timed in (False, None):
+        assert choose(times, scored=None, timed=timed, advice="X") == {"user": "user", "item": "item"}
+    assert choose(times[:3], scored=None, advice="X")["timestamp"] == "time"
+    with pytest.raises(InputError, match="several columns may hold the timestamp: X names it among"):
+        choose(times, scored=None, timed=True, advice="X")
+    with pytest.raises(InputError, match="no column is known to hold the timestamp: X names it among"):
+        choose(times[:2], scored=None, timed=True, advice="X")
     with pytest.raises(InputError, match="several columns are called 'who': rename them"):
         choose(["who", "item", "who"], scored=False, given={"user": "who"}, advice="X")
 
@@ -134,8 +142,6 @@ def test_floats_are_ids_if_they_are_whole(form):
         with pytest.raises(strads.StradsError, match=r"whole numbers or texts"):
             IdColumn.of("user", form([3.0, wrong]))
 
-
-# -- models ------------------------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(0)
 USERS, ITEMS = RNG.integers(0, 40, 800), RNG.integers(0, 30, 800)

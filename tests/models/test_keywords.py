@@ -3,8 +3,19 @@
 import numpy as np
 import pytest
 
+import strads
+from strads.checkpoints import current_session
 from strads.errors import ArgumentError
-from strads.models import ElasticNet, Lasso, LassoCV, LinearSVC, LogisticRegression
+from strads.models import (
+    ElasticNet,
+    Lasso,
+    LassoCV,
+    LinearSVC,
+    LogisticRegression,
+    MatrixFactorization,
+    MultinomialLogisticRegression,
+    MultiTaskLasso,
+)
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 Y = (X[:, 0] > 0).astype(float)
@@ -32,3 +43,31 @@ def test_they_change_nothing(kind, given, tmp_path):
 def test_another_problem_is_refused():
     with pytest.raises(ArgumentError, match="multi_class"):
         LinearSVC(multi_class="crammer_singer").fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", [ElasticNet, LogisticRegression, MultinomialLogisticRegression])
+def test_a_restarted_program_may_have_another_seed_if_that_has_no_effect(kind, tmp_path):
+    def program(seed):
+        with strads.init(threads=1, checkpoint_dir=tmp_path):
+            model = kind(random_state=seed).fit(X, Y)
+            current_session()._writer.wait(10.0)
+            return model.coef_.tolist()
+
+    assert program(0) == program(1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (ElasticNet, ("fit_intercept", "standardize", "positive", "warm_start")),
+        (LogisticRegression, ("fit_intercept", "standardize", "warm_start")),
+        (MultinomialLogisticRegression, ("fit_intercept",)),
+        (LinearSVC, ("fit_intercept", "warm_start")),
+        (MultiTaskLasso, ("fit_intercept", "warm_start")),
+        (MatrixFactorization, ("biases", "early_stopping", "remember_ratings", "weighted_regularization")),
+    ],
+)
+def test_switches_are_true_or_false(kind, names):
+    for name in names:
+        with pytest.raises(ArgumentError, match=f"{name}='no': give True or False"):
+            kind(**{name: "no"}).fit(X, Y)

@@ -65,6 +65,9 @@ def test_the_likelihood_rises_and_is_kept_per_iteration(planted):
     assert records[-1]["objective"] == pytest.approx(model.log_likelihood_[-1] / tokens)
     assert "objective" not in records[0]
     assert 0 < records[-1]["s_error"] < 0.05
+    for never in (0, -1):
+        records = planted_model(evaluate_every=never, max_iter=2).fit(planted[0]).history_
+        assert not any("objective" in record for record in records)
 
 
 def test_same_seed_same_model(planted):

@@ -252,9 +252,6 @@ def test_samples_that_depend_on_each_other_are_not_updated_together():
         model.predict(same)
 
 
-# -- penalty l1 --------------------------------------------------------------------------------------------
-
-
 def l1_objective(model, X, labels, strengths):
     intercept = np.ravel(model.intercept_)[0]
     z = X @ model.coef_.ravel() + intercept
@@ -293,7 +290,7 @@ def test_l1_of_several_classes_warm_starts_and_files(tmp_path):
             LinearSVC(penalty="l1", **wrong).fit(X, y)
     with pytest.raises(ArgumentError, match="penalty='l0'"):
         LinearSVC(penalty="l0").fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="LinearSVC: 2 epochs"):
+    with pytest.warns(ConvergenceWarning, match="LinearSVC did not converge in 2 iterations"):
         LinearSVC(penalty="l1", max_iter=2, tol=1e-12).fit(X, y)
     with pytest.raises(InputError, match="contains NaN"):
         LinearSVC(penalty="l1").fit(np.where(X > 2.0, np.nan, X), y)

@@ -40,9 +40,6 @@ def fitted() -> MatrixFactorization:
     return small().fit(PAIRS[TRAIN], SCORES[TRAIN])
 
 
-# -- what is learnt ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("step", "rate", "epochs"), [("adagrad", 0.1, 60), ("constant", 0.02, 60)])
 @pytest.mark.parametrize("biases", [True, False])
 def test_planted_factors_are_learnt(step, rate, epochs, biases):
@@ -123,9 +120,6 @@ def test_movielens(movielens):
     assert model.rmse(pairs[:10_000][known], scores[:10_000][known]) <= 0.925
 
 
-# -- forms of input ----------------------------------------------------------------------------------------
-
-
 def test_all_forms_of_ratings_agree(fitted):
     users, items = PAIRS[TRAIN].T
     records = np.rec.fromarrays([users, items, SCORES[TRAIN]], names="user,item,score")
@@ -154,9 +148,6 @@ def test_stored_zeros_are_ratings_and_missing_entries_are_not():
     assert model.user_factors_.shape == (3, 4)  # users and items without ratings count too
     assert model.item_factors_.shape == (4, 4)
     assert np.isfinite(model.predict([[1, 3]])).all()
-
-
-# -- early stopping, validation, interruption --------------------------------------------------------------
 
 
 def test_early_stopping_keeps_the_best_epoch():
@@ -235,8 +226,6 @@ def test_divergence_is_an_error():
     with pytest.raises(strads.InputError, match=r"diverged in epoch 1: use a smaller learning_rate than 50"):
         small(step="constant", learning_rate=50.0).fit(PAIRS, SCORES)
 
-
-# -- malformed input ---------------------------------------------------------------------------------------
 
 GOOD = ([0, 1], [1, 0])
 
@@ -324,9 +313,6 @@ def test_predict_needs_a_fitted_model_and_known_ids(fitted):
     assert fitted.predict(np.zeros((0, 2), int)).shape == (0,)
 
 
-# -- recommendations ---------------------------------------------------------------------------------------
-
-
 def test_recommend(fitted):
     rated = set(PAIRS[TRAIN][PAIRS[TRAIN][:, 0] == 7, 1])
     assert len(rated) > 10
@@ -367,9 +353,6 @@ def test_recommend_excludes_ratings_that_early_stopping_holds_out(solver):
 def test_recommend_offers_ratings_given_as_validation():
     model = small(max_iter=2).fit(PAIRS[:3000], SCORES[:3000], validation=(PAIRS[3000:4000], SCORES[3000:4000]))
     assert model.known_likes().matrix().sum() == len(np.unique(PAIRS[:3000], axis=0))
-
-
-# -- parameters and files ----------------------------------------------------------------------------------
 
 
 def test_parameters_follow_scikit_learn(fitted):

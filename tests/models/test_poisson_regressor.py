@@ -128,9 +128,14 @@ def test_conventions_of_scikit_learn(ratio):
         ([1, -2, 0], {}, strads.InputError, r"y\[1\] = -2: counts and rates are not negative"),
         ([0, 0, 0], {}, strads.InputError, "all of y is 0"),
         ([1, np.nan, 0], {}, strads.InputError, "NaN"),
-        ([1, 2, 0], {"solver": CoordinateDescent()}, strads.ArgumentError, "no largest curvature"),
+        ([1, 2, 0], {"solver": CoordinateDescent()}, strads.ArgumentError, "is unbounded"),
         ([1, 2, 0], {"l1_ratio": 0.0, "solver": WorkingSet()}, strads.ArgumentError, "for penalties with an ℓ1 norm"),
-        ([1, 2, 0], {"alpha": 0.0, "positive": True}, strads.ArgumentError, "alpha=0.0 and l1_ratio=1.0: that needs"),
+        (
+            [1, 2, 0],
+            {"alpha": 0.0, "positive": True},
+            strads.ArgumentError,
+            "alpha=0.0 and l1_ratio=1.0: an ℓ1 penalty is needed",
+        ),
     ],
 )
 def test_bad_input(y, parameters, error, message):

@@ -136,9 +136,9 @@ def test_what_is_not_finite_ends_no_loop():
 
 
 def test_an_unfinished_fit_is_said():
-    with pytest.warns(ConvergenceWarning, match="LinearSVC: 1 epochs have reduced"):
+    with pytest.warns(ConvergenceWarning, match="LinearSVC did not converge in 1 iteration:"):
         LinearSVC(max_iter=1).fit(X, Y)
-    with pytest.warns(ConvergenceWarning, match="LinearSVC: 2 epochs have reduced"):
+    with pytest.warns(ConvergenceWarning, match="LinearSVC did not converge in 2 iterations:"):
         by_sweeps(LinearSVC(max_iter=2, C=100.0), X, Y)
 
 

@@ -26,14 +26,16 @@ class BprParameters:
     iterations: Annotated[int, model_option(min=1, help="Passes over the likes.")] = 100
     learning_rate: Annotated[float, model_option(callback=positive, help="Step size.")] = 0.01
     regularization: Annotated[float, model_option(callback=not_negative, help="λ of the squared norms.")] = 0.01
-    verify_negative_samples: Annotated[bool, model_option(help="Never rank a like below another.")] = True
+    verify_negative_samples: Annotated[
+        bool, model_option(help="Never use an item that the user likes as the other item.")
+    ] = True
 
 
 @dataclass(kw_only=True)
 class BprRun(InteractionsRun):
     """Bayesian personalized ranking: learns from what users chose which other items they will like.
 
-    The file has the columns user, item and, if you like, score; ids are whole numbers or texts.
+    The file has the columns user, item and, optionally, score; ids are whole numbers or texts.
 
     MovieLens works as it is: [bold]strads train bpr --data u.data.gz --out run[/bold]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
-from strads.cli.cluster_options import count_of, describe
+from strads.cli.cluster_options import describe
 from strads.cluster import Runtime
 from strads.progress import EpochProgress
 
@@ -58,11 +58,6 @@ class Demo(ABC):
     def say(self, text: str = "") -> None:
         """Print a text, whose lines the terminal wraps."""
         self.console.print(text, soft_wrap=True, markup=False)
-
-
-def threads_of(count: int) -> str:
-    """Such as "2 threads"."""
-    return count_of(count, "thread")
 
 
 def sameness(first: Sequence[NDArray[Any]], second: Sequence[NDArray[Any]], pair: str, what: str) -> str:

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 import strads
 from strads import cluster
-from strads.cli.comparison import Demo, sameness, threads_of
+from strads.cli.cluster_options import count_of
+from strads.cli.comparison import Demo, sameness
 from strads.cli.planted_ratings import ITEMS, NOISE, RANK, USERS, planted_ratings
 from strads.cli.terminal import print_summary
 from strads.models import MatrixFactorization
@@ -37,9 +38,10 @@ class RatingsDemo(Demo):
         place, threads, other = self.place, self.threads, self.other
         parallel = self._fit(f"Training on {place}")
         with strads.init("threads", threads=other):
-            single = self._fit(f"The same on {threads_of(other)}, to compare", "from the same start, same order")
+            less = count_of(other, "thread")
+            single = self._fit(f"The same on {less}, to compare", "from the same start, same order")
         self.say()
-        pair = f"{place} and {threads_of(other)}"
+        pair = f"{place} and {less}"
         print_summary(
             self.console,
             [
@@ -91,7 +93,7 @@ def _speed_up(parallel: MatrixFactorization, single: MatrixFactorization, place:
         reason = "this machine has one core" if cores == 1 else "one thread was asked for"
         return f"none to measure: {reason}"
     ratio = samples_per_second(parallel.history_) / samples_per_second(single.history_)
-    return f"{ratio:.2f}× on {place} ({_throughput(single)} on {threads_of(1)})"
+    return f"{ratio:.2f}× on {place} ({_throughput(single)} on 1 thread)"
 
 
 def _throughput(model: MatrixFactorization) -> str:

@@ -17,6 +17,7 @@ from strads.dds.files import check_announced, check_file, compression_of
 from strads.errors import InputError
 from strads.models.array_files import read_npy, read_npz
 from strads.models.corpora.documents import read_lines, read_vocabulary
+from strads.models.regression.inputs import first_not_finite
 
 _ZIP, _MATRIX_MARKET = b"PK\x03\x04", b"%%MatrixMarket"
 _SPARSE = {  # what there is besides `data`, by format
@@ -266,17 +267,11 @@ def _check(path: Path, samples: Samples, like: Features | None, labels: Path | N
             f"{path}: has {X.shape[1]:,} columns, but the training data {len(like.names):,}: they must be the same"
             + ("; the model knows no names, so the position of each counts" if unnamed else "")
         )
-    entries = X.data if scipy.sparse.issparse(X) else X
-    if not np.isfinite(entries).all():
-        bad = X.tocoo() if scipy.sparse.issparse(X) else None
-        if bad is None:
-            row, column = np.argwhere(~np.isfinite(X))[0]
-        else:
-            place = int(np.argmax(~np.isfinite(bad.data)))
-            row, column = bad.row[place], bad.col[place]
+    if (found := first_not_finite(X)) is not None:
+        row, column, value = found
         raise InputError(
-            f"{path}: row {row + 1}, column {samples.names[column]}: {X[row, column]} cannot be used: "
-            "remove the row or fill in a number"
+            f"{path}: row {row + 1}, column {samples.names[column]}: {value} cannot be used: remove the row or fill in "
+            "a number"
         )
 
 

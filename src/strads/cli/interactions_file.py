@@ -329,12 +329,5 @@ def _choose(
     place: str, found: list[str], wanted: Mapping[str, str], scored: bool | None, timed: bool
 ) -> dict[str, str]:
     """Return the names of columns among those found; `place` begins messages."""
-    chosen = choose(found, scored=scored, given=wanted, where=place, advice=_ADVICE)
-    if timed and "timestamp" not in chosen:
-        names = ", ".join(map(repr, found))
-        raise InputError(
-            f"{place}no column is known to hold the timestamp: --columns timestamp=… names it among {names}"
-        )
-    if not timed:
-        chosen.pop("timestamp", None)
-    return chosen
+    advice = f"{_ADVICE},timestamp=…" if timed else _ADVICE
+    return choose(found, scored=scored, timed=timed or None, given=wanted, where=place, advice=advice)

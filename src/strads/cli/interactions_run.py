@@ -45,7 +45,7 @@ class InteractionsRun(TrainRun):
 
     def read(self) -> None:
         """Read the interactions, and set some aside."""
-        timed = self.split != "random"
+        timed = self.split != "random" and self.holdout > 0
         self._content = read_interactions(self.data, self.reading, scored=self.is_scored, timed=timed)
         used = self.used(self._content.interactions)
         ids = {"users": used.users, "items": used.items}

@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any, Self
 
@@ -46,23 +46,21 @@ class Interrupts:
         if self.received is not None:
             raise KeyboardInterrupt
 
-    @contextmanager
-    def shielded(self) -> Iterator[None]:
+    def shielded(self) -> AbstractContextManager[None]:
         """Record signals without raising, while results are written to disk."""
-        self._shielded = True
-        try:
-            yield
-        finally:
-            self._shielded = False
+        return self._with("_shielded")
+
+    def deferred(self) -> AbstractContextManager[None]:
+        """Let `check` raise for the first signal, when the model is consistent; a later signal raises immediately."""
+        return self._with("_deferred")
 
     @contextmanager
-    def deferred(self) -> Iterator[None]:
-        """Let `check` raise for the first signal, when the model is consistent; a later signal raises immediately."""
-        self._deferred = True
+    def _with(self, flag: str) -> Iterator[None]:
+        setattr(self, flag, True)
         try:
             yield
         finally:
-            self._deferred = False
+            setattr(self, flag, False)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         first, self.received = self.received is None, signal.Signals(number).name

@@ -29,7 +29,7 @@ class LassoRun(LinearRun):
     """
 
     # The strength of the penalty, if it is not set by `alpha_ratio` or `path`.
-    alpha: Annotated[float | None, model_option(callback=positive, help="The penalty's strength itself.")] = None
+    alpha: Annotated[float | None, model_option(callback=positive, help="Strength of the penalty.")] = None
 
     strength: ClassVar[str] = "alpha"  # the estimator's parameter for the strength of the penalty
     score: ClassVar[str] = "r2"  # of held-out samples, by which the best step of a path is chosen

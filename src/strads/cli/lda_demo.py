@@ -9,7 +9,8 @@ from rich.text import Text
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 import strads
-from strads.cli.comparison import Demo, sameness, threads_of
+from strads.cli.cluster_options import count_of
+from strads.cli.comparison import Demo, sameness
 from strads.cli.lda_run import shares_of_topics
 from strads.cli.python_documentation import python_documentation
 from strads.cli.terminal import print_summary
@@ -63,7 +64,7 @@ class LdaDemo(Demo):
         workers = max(_WORKERS, self.threads)
         model, mixtures = self._fit(f"Training on {place}", workers)
         with strads.init("threads", threads=other):
-            again, _ = self._fit(f"The same on {threads_of(other)}, to compare", workers, "from the same start")
+            again, _ = self._fit(f"The same on {count_of(other, 'thread')}, to compare", workers, "from the same start")
         self.say()
         self._print_topics(model, mixtures)
         self.say()
@@ -74,7 +75,7 @@ class LdaDemo(Demo):
             [
                 ("log-likelihood", f"{model.history_[-1]['objective']:.4f} per token"),
                 ("throughput", f"{format_rate(samples_per_second(warm), 'tokens')} on {place}"),
-                ("same result?", sameness(tables[0], tables[1], f"{place} and {threads_of(other)}", "counts")),
+                ("same result?", sameness(tables[0], tables[1], f"{place} and {count_of(other, 'thread')}", "counts")),
             ],
         )
         self.say()

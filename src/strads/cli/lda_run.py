@@ -99,7 +99,7 @@ class LdaRun(TrainRun):
             *(f"note: {note}" for note in self._documents.notes),
         ]
         if corpus.vocabulary is None:
-            lines.append("note: words are shown as their numbers less 1: --vocab names them")
+            lines.append("note: words are shown as numbers from 0; --vocab gives them names")
         return lines
 
     def arguments(self) -> Record:

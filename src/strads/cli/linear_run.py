@@ -60,13 +60,17 @@ class LinearRun(SamplesRun):
         float | None,
         model_option(
             callback=positive,
-            help="The penalty's strength, as a share of the least one at which all coefficients are 0; "
+            help="Strength of the penalty, as a fraction of the smallest at which all coefficients are 0; "
             f"by default {_RATIO}.",
         ),
     ] = None
     path: Annotated[
         int | None,
-        model_option(min=2, metavar="STEPS", help="Try this many strengths, from that least one down to 0.001 of it."),
+        model_option(
+            min=2,
+            metavar="STEPS",
+            help="Fit this many strengths, from the smallest at which all coefficients are 0 down to 0.001 of it.",
+        ),
     ] = None
     cv: Annotated[
         int | None,
@@ -290,8 +294,7 @@ class LinearRun(SamplesRun):
         )
         if self._unconverged:
             missed = f"{self._unconverged} of {len(self._steps)} steps" if self._is_path else "the duality gap"
-            tol, limit = self.parameters.tol, self.parameters.max_iter
-            rows.append(("note", f"{missed} did not reach --tol {tol:g} within --max-iter {limit}"))
+            rows.append(self.not_reached(missed))
         return rows
 
     def _intercept(self) -> float | list[float]:

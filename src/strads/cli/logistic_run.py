@@ -11,7 +11,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from strads.cli.design_file import Samples
 from strads.cli.linear_run import LinearRun
+from strads.cli.samples_run import BalancedOption
 from strads.cli.targets import class_labels
+from strads.cli.terminal import first_of
 from strads.cli.train_options import model_option, positive
 from strads.cli.train_run import Record
 from strads.errors import InputError
@@ -31,11 +33,9 @@ class LogisticRun(LinearRun):
     """
 
     C: Annotated[  # the strength of the penalty, inverted, if it is not set by `alpha_ratio` or `path`
-        float | None, model_option("--C", callback=positive, help="Weight of the loss against the penalty, itself.")
+        float | None, model_option("--C", callback=positive, help="Weight of the loss relative to the penalty.")
     ] = None
-    balanced: Annotated[  # whether classes are weighted by the inverse of their sizes
-        bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
-    ] = False
+    balanced: BalancedOption = False  # whether classes are weighted by the inverse of their sizes
 
     estimator: ClassVar[str] = "LogisticRegression"  # its class in `strads.models`
     strength: ClassVar[str] = "C"  # the estimator's parameter for the strength of the penalty
@@ -66,7 +66,7 @@ class LogisticRun(LinearRun):
         }
         wrong = next((option for option, is_given in given.items() if is_given), None)
         if wrong is not None:
-            shown = ", ".join(map(str, self._labels[:5].tolist())) + (", …" if len(self._labels) > 5 else "")
+            shown = first_of(self._labels.tolist())
             raise InputError(f"{path}: {len(self._labels)} labels ({shown}): {wrong} is for two classes")
 
     def critical(self, y: NDArray[Any], parameters: Mapping[str, Any]) -> float:

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from strads.cli.design_file import Samples
-from strads.cli.samples_run import InterceptOption, IterationsOption, SamplesRun, ToleranceOption
+from strads.cli.samples_run import BalancedOption, InterceptOption, IterationsOption, SamplesRun, ToleranceOption
 from strads.cli.targets import class_labels
+from strads.cli.terminal import first_of
 from strads.cli.train_options import data_option, model_option, positive
 from strads.cli.train_run import Record
 from strads.errors import InputError
 from strads.progress import format_figure
-
-_SHOWN = 5  # classes that are listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +44,7 @@ class MlrRun(SamplesRun):
     """
 
     parameters: MlrParameters  # options that are parameters of the estimator
-    balanced: Annotated[  # whether classes are weighted by the inverse of their sizes
-        bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
-    ] = False
+    balanced: BalancedOption = False  # whether classes are weighted by the inverse of their sizes
     weights: Annotated[  # name of the column with the weights of samples; None: all weigh the same
         str | None,
         data_option(metavar="COLUMN", help="Column with the weight of each sample (0 or more), not a feature."),
@@ -100,8 +97,7 @@ class MlrRun(SamplesRun):
     def announcement(self) -> list[str]:
         """The amount of data, and the classes."""
         labels = np.unique(self._y).tolist()
-        shown = ", ".join(map(str, labels[:_SHOWN])) + (", …" if len(labels) > _SHOWN else "")
-        return [*super().announcement(), f"{len(labels)} classes: {shown}"]
+        return [*super().announcement(), f"{len(labels)} classes: {first_of(labels)}"]
 
     def about_data(self) -> Record:
         """The kind of file, and the numbers of samples, features, entries and classes."""
@@ -131,6 +127,5 @@ class MlrRun(SamplesRun):
         what = "relative duality gap" if "relative_gap" in last else "relative gradient"
         rows.append(("objective", f"{last['objective']:.6g}, {what} {format_figure(reached)}"))
         if reached > self.parameters.tol:
-            tol, limit = self.parameters.tol, self.parameters.max_iter
-            rows.append(("note", f"it did not reach --tol {tol:g} within --max-iter {limit}"))
+            rows.append(self.not_reached("it"))
         return rows

@@ -18,6 +18,9 @@ from strads.cli.train_run import Record, TrainRun
 from strads.errors import ArgumentError, InputError
 
 InterceptOption = Annotated[bool, model_option("--intercept/--no-intercept", help="Fit an intercept.")]
+BalancedOption = Annotated[
+    bool, model_option("--balanced", help="Let all classes count the same, whatever their sizes.")
+]
 ToleranceOption = Annotated[
     float,
     model_option(callback=not_negative, help="Stop at this duality gap, as a share of the objective without features."),
@@ -84,6 +87,11 @@ class SamplesRun(TrainRun):
     def score_rows(self) -> list[tuple[str, str]]:
         """Labels and values of the scores, as shown to the user."""
         return [(f"held-out {SCORE_NAMES[name]}", f"{value:.4f}") for name, value in self._scores.items()]
+
+    def not_reached(self, what: str) -> tuple[str, str]:
+        """Label and text of a note that the tolerance was not reached."""
+        tol, limit = self.parameters.tol, self.parameters.max_iter
+        return "note", f"{what} did not reach --tol {tol:g} within --max-iter {limit}"
 
     def arguments(self) -> Record:
         """How the files are read."""

@@ -11,12 +11,11 @@ from rich.console import Console
 
 from strads.cli.interactions_file import read_interactions
 from strads.cli.interactions_options import FileFormat
+from strads.cli.terminal import first_of
 from strads.errors import InputError
 from strads.models.corpora.documents import read_lines
 from strads.models.interactions.id_column import IdColumn, is_whole_number
 from strads.models.interactions.interactions import Interactions
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Pairs:
     """Users and items in a file."""
 
     given: Interactions  # with all ids of the file; whole numbers are texts if the model's ids are
-    known: Interactions  # with ids of the type that the model has: an unknown number stands for a text that is none
+    known: Interactions  # with ids of the model's type: a text that is no number becomes an unknown number
     where: Callable[[int], str]  # the file and line of a pair, for errors
 
 
@@ -71,9 +70,8 @@ def only_known(ids: NDArray[Any], is_known: NDArray[np.bool_], kind: str, notes:
     """Return the known ids, and say which are left out."""
     if not is_known.all():
         rest = list(dict.fromkeys(ids[~is_known].tolist()))
-        some = ", ".join(map(str, rest[:_SHOWN])) + (", …" if len(rest) > _SHOWN else "")
         count = f"{len(rest):,} {kind}s were" if len(rest) > 1 else f"1 {kind} was"
-        notes.print(f"{count} not in the training data and left out: {some}", soft_wrap=True, markup=False)
+        notes.print(f"{count} not in the training data and left out: {first_of(rest)}", soft_wrap=True, markup=False)
     return ids[is_known]
 
 

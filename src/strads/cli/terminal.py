@@ -69,6 +69,11 @@ def print_summary(console: Console, rows: Sequence[tuple[str, str]]) -> None:
         )
 
 
+def first_of(values: Sequence[object]) -> str:
+    """Return the first five values, and an ellipsis if there are more."""
+    return ", ".join([*map(str, values[:5]), *(["…"] if len(values) > 5 else [])])
+
+
 def _columns() -> int | None:
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns

@@ -71,5 +71,7 @@ def _accepting(is_valid: Callable[[float], bool], problem: str) -> Callable[[flo
 
 positive = _accepting(lambda value: 0 < value < math.inf, "is not a positive number")
 not_negative = _accepting(lambda value: 0 <= value < math.inf, "is negative or not finite: give 0 or more")
-mixing = _accepting(lambda value: 0 < value <= 1, "is no share of the ℓ1 norm: give a number above 0, at most 1")
+mixing = _accepting(
+    lambda value: 0 < value <= 1, "is not a valid share of the ℓ1 norm: give a number above 0, at most 1"
+)
 share = _accepting(lambda value: 0 <= value < 1, "is not a share of the data: give 0 or more, below 1")

@@ -79,7 +79,9 @@ class TransERun(TrainRun):
         paths = [self.data, *(self.known or ()), *([] if self.test is None else [self.test])]
         for path, triples in zip(paths, everything, strict=True):
             if (triples.dtype == object) != (self._triples.dtype == object):
-                raise InputError(f"{path}: of ids and labels, it has the one and {self.data} the other")
+                raise InputError(
+                    f"{path}: one of this file and {self.data} has ids, the other labels: use the same in both"
+                )
         self._labels = {
             kind: self._all_labels(path, everything, columns)
             for kind, path, columns in (("entities", self.entities, [0, 2]), ("relations", self.relations, [1]))

@@ -56,7 +56,7 @@ def predict(
     if kind in TOPICS:
         raise ArgumentError(f"{model}: a {kind} has topics: strads topics --data writes those of documents")
     if kind == "BayesianPersonalizedRanking":
-        raise ArgumentError(f"{model}: a {kind} ranks, and predicts no scores: use strads recommend")
+        raise ArgumentError(f"{model}: a {kind} ranks items and does not predict scores: use strads recommend")
     if kind not in RECOMMENDERS:
         _refuse(kind, reading=reading != FileFormat(), unknown=unknown != "skip", clip=not clip)
         table, note = predictions(load_model(model, (kind,)), data)
@@ -183,8 +183,9 @@ def _refuse(kind: str, **given: bool) -> None:
     """Reject options that mean nothing to a kind of model."""
     wrong = next((name for name, is_given in given.items() if is_given), None)
     if wrong is not None:
-        option = "options on the columns of pairs" if wrong == "reading" else f"--{wrong.replace('_', '-')}"
-        raise ArgumentError(f"a {kind} does not know {option}: leave it out")
+        if wrong == "reading":
+            raise ArgumentError(f"options on the columns of pairs do not apply to a {kind}: leave them out")
+        raise ArgumentError(f"--{wrong.replace('_', '-')} does not apply to a {kind}: leave it out")
 
 
 def _tell(note: str) -> None:

@@ -70,7 +70,6 @@ class Number:
     least: float = -math.inf
     most: float = math.inf  # of an integer, 64 bits at most
     finite: bool = True  # whether infinity and NaN are excluded
-    optional: bool = False  # whether it may be missing
 
     def check(self, value: Any) -> None:
         """Raise ValueError for anything else."""
@@ -101,7 +100,7 @@ def check_contents(declared: Contents, parameters: Mapping[str, Any], arrays: Ma
     for name, each in declared.items():
         found: Mapping[str, Any] = parameters if isinstance(each, Number) else arrays
         if name not in found:
-            if each.optional:
+            if not isinstance(each, Number) and each.optional:
                 continue
             raise ValueError(f"{name} is missing")
         try:

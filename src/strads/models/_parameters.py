@@ -61,9 +61,8 @@ def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
     return found
 
 
-def check_share(estimator: Any, name: str, or_one: bool = False) -> None:
-    """Reject a parameter that is not strictly between 0 and 1, or 1 if that is allowed."""
-    value = getattr(estimator, name)
+def check_share(name: str, value: Any, or_one: bool = False) -> None:
+    """Reject an argument that is not strictly between 0 and 1, or 1 if that is allowed."""
     if not is_number(value) or not (0 < value < 1 or (or_one and value == 1)):
         raise ArgumentError(f"{name}={value!r}: give a number between 0 and 1{', or 1' if or_one else ''}")
 

@@ -8,11 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.checkpoints import data_digest
-from strads.errors import ArgumentError
 from strads.models._continuing import CALLS, SEED
 from strads.models._file_contents import Number, Offsets, Table
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_positive, check_whole_numbers, check_workers, recorded_seed
+from strads.models._parameters import (
+    check_positive,
+    check_switches,
+    check_whole_numbers,
+    check_workers,
+    recorded_seed,
+)
 from strads.models.factorization.item_log import ItemLog
 from strads.models.interactions.identified import IdIndexes
 from strads.models.ranking.likes import KnownLikes, Likes, as_likes, check_rankable, distinct_pairs
@@ -253,8 +258,7 @@ class BayesianPersonalizedRanking(Recommender):
         check_whole_numbers(self, "factors", "iterations")
         check_positive(self, "learning_rate")
         check_positive(self, "regularization", or_zero=True)
-        if not isinstance(self.verify_negative_samples, bool | np.bool_):
-            raise ArgumentError(f"verify_negative_samples={self.verify_negative_samples!r}: give True or False")
+        check_switches(self, "verify_negative_samples")
         check_workers(self)
 
     def _publish(self, learnt: RankingFactors) -> None:

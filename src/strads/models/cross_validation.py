@@ -242,7 +242,7 @@ class ElasticNetCV(RegressorMixin, CrossValidated):
             options = shared | {"l1_ratio": ratio}
             given: Any = self.alphas
             if is_number(given):
-                check_share(self, "eps", or_one=True)
+                check_share("eps", self.eps, or_one=True)
                 check_whole_numbers(self, "alphas")
                 values = strengths_down(alpha_max(X, y, weights, **options), float(self.eps), int(given))
             else:

@@ -8,16 +8,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from strads.checkpoints import data_digest
 from strads.models._file_contents import Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive
-from strads.models._warnings import warn
 from strads.models.kernels.datafits import Datafit, Quadratic
-from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
-from strads.models.regression.fitting import Regression, lost_by_error
+from strads.models.regression.centring import NO_SHIFT, centre_far_columns, lost_by_error, warn_of_rounding
+from strads.models.regression.fitting import Regression
 from strads.models.regression.inputs import as_features, as_sample_weights, as_targets, refuse_not_finite
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.ridge import LeastSquaresRidgeFit, RidgeFit, RidgeMinimum
@@ -58,7 +56,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
     verbose : bool, default False
         Whether to show progress: a bar on a terminal and in a notebook, elsewhere a line per iteration.
     precompute, copy_X, selection, random_state
-        Without effect: scikit-learn has them, and programs that set them go on running.
+        Without effect: accepted for compatibility with scikit-learn.
 
     Attributes
     ----------
@@ -160,15 +158,11 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         with self._ridge_fit(centred, loss, l2, **kind, goal=float(self.tol), max_iter=self.max_iter) as solver:
             seconds = time.perf_counter() - start
             self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, loss))
-        lost = lost_by_error(loss, self._shift.rounding(self.coef_, X.dtype), self._verdict["null_objective"])
+        error = self._shift.rounding(self.coef_, X.dtype)
+        lost = lost_by_error(loss.curvature_bound, total, error, self._verdict["null_objective"])
         warn_of_rounding(self, lost, X.dtype)
-        if not self._verdict["is_converged"]:
-            what = "duality gap is" if l2 else "gradient, relative to that at w = 0, is"
-            warn(
-                f"{type(self).__name__}: the {what} {self._verdict['reached']:.2g}, above tol={self.tol:g}: scale the "
-                "columns",
-                ConvergenceWarning,
-            )
+        what = "relative duality gap" if l2 else "gradient, relative to that at w = 0,"
+        self._warn_unless_converged(False, "scale the columns", what)
 
     def _publish(self, learnt: Any) -> None:
         if isinstance(learnt, RidgeMinimum):

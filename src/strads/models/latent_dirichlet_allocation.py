@@ -1,8 +1,9 @@
 """Latent Dirichlet allocation by collapsed Gibbs sampling, with words rotating over documents."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,10 +31,9 @@ from strads.models.kernels.lda_tables import MAX_TOPICS
 from strads.models.topics.coherence import npmi_coherence
 from strads.models.topics.counts import TopicCounts
 from strads.models.topics.inference import completion, infer_topics
-from strads.models.topics.new_documents import FurtherDocuments, FurtherSolver
+from strads.models.topics.new_documents import FurtherDocuments, FurtherTraining
 from strads.models.topics.priors import Priors, check_priors
-from strads.models.topics.solver import GibbsSolver
-from strads.models.topics.training import EarlierCounts, TopicTraining
+from strads.models.topics.training import TopicTraining
 from strads.progress import Shown
 
 _SAMPLERS = ("auto", "sparse", "dense")
@@ -188,13 +188,22 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         corpus = as_corpus(X, vocabulary)
         if origin is not None:
             documents = origin._further(corpus)
-            solver: GibbsSolver = self._further_solver(documents, origin)
+            solver: TopicTraining = self._further_training(documents, origin)
             n_words, words = documents.n_words, origin._words_with(documents)
             self._forget()
         else:
             self._forget()
-            training = self._training_on(corpus, priors, recorded_seed(self.random_state))
-            solver = GibbsSolver(training, self.learn_priors, self.evaluate_every, self.max_iter)
+            solver = self._training_with(
+                partial(
+                    TopicTraining,
+                    corpus,
+                    priors,
+                    learn_priors=self.learn_priors,
+                    evaluate_every=self.evaluate_every,
+                    max_iter=self.max_iter,
+                ),
+                recorded_seed(self.random_state),
+            )
             n_words, words = corpus.n_words, corpus.vocabulary
         data = data_digest(corpus, start=origin and [origin._calls, origin._counts])
         del corpus
@@ -202,7 +211,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             self._begin_call(origin)
             self.n_features_in_, self.vocabulary_, self._numbers = n_words, words, None
             self._know_names(X)
-            self.start_seconds_ = solver.training.start_seconds
+            self.start_seconds_ = solver.start_seconds
             self._train(solver, on_iteration, seconds=self.start_seconds_, data=data)
         return self
 
@@ -221,20 +230,16 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self._know_names(X)
         return self.transform(corpus)
 
-    def _training_on(
-        self, corpus: Corpus, priors: Priors, seed: int, earlier: EarlierCounts | None = None
-    ) -> TopicTraining:
+    def _training_with(self, make: Callable[..., TopicTraining], seed: int) -> TopicTraining:
+        """Return what `make` returns for the parameters of all trainings."""
         with preparing():
-            return TopicTraining(
-                corpus,
-                priors,
+            return make(
                 sampler=self.sampler,
                 start=self.start,
                 workers=self.n_workers,
                 synchronizations=self.synchronizations,
                 seed=seed,
                 threads=self._threads,
-                earlier=earlier,
             )
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -265,7 +270,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return self
         model = self._without_topics(corpus, priors) if origin is None else origin
         documents = model._further(corpus)
-        with preparing(), self._further_solver(documents, model) as solver:
+        with preparing(), self._further_training(documents, model) as solver:
             for number in range(1, int(self.max_iter) + 1):
                 epoch = solver.run_epoch(number)
             learnt = solver.learnt()
@@ -306,12 +311,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return self.vocabulary_
         return [*self.vocabulary_, *documents.new]
 
-    def _further_solver(self, documents: FurtherDocuments, model: "LatentDirichletAllocation") -> FurtherSolver:
-        counts = model._counts
-        earlier = EarlierCounts(documents.counts_before(counts), counts.totals, documents.n_words)
-        seed = self._call_seed(model if model._calls else None)
-        training = self._training_on(documents.corpus, model._priors, seed, earlier)
-        return FurtherSolver(training, documents, counts, int(self.max_iter))
+    def _further_training(self, documents: FurtherDocuments, model: "LatentDirichletAllocation") -> TopicTraining:
+        make = partial(FurtherTraining, documents, model._counts, model._priors)
+        return self._training_with(make, self._call_seed(model if model._calls else None))
 
     def _check_parameters(self) -> Priors:
         super()._check_parameters()
@@ -430,7 +432,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.n_features_in_ = int(parameters["n_words"])
         self.vocabulary_, self._numbers = None, None
         self._restore_call(parameters)
-        if parameters.get("named", "vocabulary" in arrays) != ("vocabulary" in arrays):
+        if parameters["named"] != ("vocabulary" in arrays):
             raise ValueError("the vocabulary is missing, or one of other words")
         if "vocabulary" in arrays:
             self.vocabulary_ = unpacked_words(arrays["vocabulary"])

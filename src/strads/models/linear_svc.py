@@ -8,13 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_choice, check_positive, check_whole_numbers, recorded_seed
-from strads.models._warnings import warn
+from strads.models._parameters import (
+    check_choice,
+    check_positive,
+    check_switches,
+    check_whole_numbers,
+    recorded_seed,
+)
 from strads.models.arrays import Array
 from strads.models.regression.centring import warn_of_rounding
 from strads.models.regression.inputs import (
@@ -41,12 +45,12 @@ _LOSSES = ("hinge", "squared_hinge")
 class LinearSVC(LinearClassifier):
     """Minimizes ½‖w‖² or ‖w‖₁ + C Σ s_i max(0, 1 − y_i (x_iᵀw + b))ᵖ, with p = 1 (hinge) or 2 (squared hinge).
 
-    Data with no more features than samples, and 2,000 at most, of sparse data with few entries fewer, take Newton's
-    method on the primal (Keerthi and DeCoste 2005), whatever the scales of features; the hinge is smoothed for it, ever
-    less (Chapelle 2007), unless `tol` is below 1e-8. Other data take coordinate descent on the dual with shrinking
-    (Hsieh et al. 2008): a coordinate is a sample. Several classes are handled one-vs-rest. With `concurrency` above 1,
-    or on several nodes, each of which holds some of the features, the dual runs on the Dynamic Engine: samples
-    are drawn by their last change, as `schmp.PrioritySchedule` draws parameters.
+    Data with at most 2,000 features and no more features than samples (fewer, if X is sparse with few entries) are
+    fitted by Newton's method on the primal (Keerthi and DeCoste 2005), whatever the scales of features; the hinge is
+    smoothed for it, ever less (Chapelle 2007), unless `tol` is below 1e-8. Other data are fitted by coordinate descent
+    on the dual with shrinking (Hsieh et al. 2008): a coordinate is a sample. Several classes are handled one-vs-rest.
+    With `concurrency` above 1, or on several nodes, each of which holds some of the features, the dual runs on the
+    Dynamic Engine: samples are drawn by their last change, as `schmp.PrioritySchedule` draws parameters.
 
     Parameters
     ----------
@@ -69,8 +73,8 @@ class LinearSVC(LinearClassifier):
         sequential; on several nodes each update costs a round trip, so that dozens are useful. With an intercept, which
         all samples share, about ten: steps get shorter the more samples are updated at a time.
     class_weight : dict or "balanced", optional
-        Factor of C for each class; "balanced": the inverse of its share of the samples' weights. With several classes
-        it applies, as in liblinear, where a class is the one against the rest.
+        Factor of C for each class; "balanced": the inverse of its share of the samples' weights. With several
+        classes, the factor of a class applies only in the problem of that class against the rest, as in liblinear.
     n_jobs : int or None, default None
         Threads on one machine, useful with a larger `concurrency`; None: those of `strads.init`, -1: all cores.
     warm_start : bool, default False
@@ -82,7 +86,7 @@ class LinearSVC(LinearClassifier):
     verbose : bool, default False
         As of `ElasticNet`.
     dual, multi_class
-        Without effect: scikit-learn has them; "ovr" is the only `multi_class`.
+        Without effect: accepted for compatibility with scikit-learn; "ovr" is the only `multi_class`.
 
     Attributes
     ----------
@@ -139,13 +143,7 @@ class LinearSVC(LinearClassifier):
             data = data_digest(X, codes, self.classes_, [strength for _, strength in strengths])
             stopped = self._train(run, on_iteration, seconds=seconds, max_epochs=evaluations, data=data)
             self._warn_of_rounding(problems, run.learnt()[0], X.dtype)
-        if not stopped and not self._verdict["converged"]:
-            missed = self._verdict["relative_gap"]
-            warn(
-                f"LinearSVC: {self.n_iter_} epochs have reduced the duality gap to {missed:.1e} of the objective at "
-                f"w = 0, not to tol={self.tol:g}: allow more with max_iter, or scale the features",
-                ConvergenceWarning,
-            )
+        self._warn_unless_converged(stopped, f"increase max_iter={self.max_iter}, or scale the features")
 
     def _warn_of_rounding(
         self, problems: Sequence[DualProblem | Problem], found: list[DualSolution], dtype: np.dtype[Any]
@@ -236,5 +234,6 @@ class LinearSVC(LinearClassifier):
         check_choice(self, "penalty", ("l2", "l1"))
         check_choice(self, "loss", _LOSSES)
         check_choice(self, "multi_class", ("ovr",))
+        check_switches(self, "fit_intercept", "warm_start")
         if self.penalty == "l1" and (self.loss == "hinge" or self.concurrency > 1):
             raise ArgumentError('penalty="l1" needs loss="squared_hinge" and concurrency=1')

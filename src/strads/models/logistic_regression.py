@@ -3,12 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_choice, check_positive
 from strads.models.kernels.datafits import Datafit, Logistic
@@ -24,7 +25,6 @@ from strads.models.regression.inputs import (
     count_classes,
 )
 from strads.models.regression.linear_classifier import LARGEST, ProbabilisticClassifier
-from strads.models.regression.linear_estimator import dense
 from strads.models.regression.linear_model import PenalizedLinearModel
 from strads.models.regression.solver import LinearSolver
 
@@ -113,7 +113,7 @@ class LogisticRegression(ProbabilisticClassifier, PenalizedLinearModel):
     @property
     def _is_free(self) -> bool:
         """Whether nothing is penalized."""
-        return self.penalty is None or (isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0)
+        return self.penalty is None or (isinstance(self.C, Real) and math.isinf(self.C) and self.C > 0.0)
 
     def _check_parameters(self) -> None:
         if self.penalty is not None:
@@ -157,14 +157,10 @@ class LogisticRegression(ProbabilisticClassifier, PenalizedLinearModel):
 
     def _first(self, classes: int, features: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """Return, with `warm_start`, the coefficients of an earlier fit as those of a softmax."""
-        if not (self.warm_start and hasattr(self, "coef_")):
+        rows = 1 if classes == 2 else classes
+        coef = self._earlier((rows, features))
+        if coef is None:
             return None
-        coef, rows = dense(self.coef_), 1 if classes == 2 else classes
-        if coef.shape != (rows, features):
-            raise InputError(
-                f"warm_start=True, and the earlier fit had coefficients of shape {coef.shape}, but X and y ask for "
-                f"{(rows, features)}: fit a new estimator"
-            )
         intercept = np.broadcast_to(getattr(self, "intercept_", 0.0), rows)  # a user may have set the former alone
         if classes == 2:
             return np.vstack([-coef, coef]) / 2, np.repeat(intercept, 2) * [-0.5, 0.5]

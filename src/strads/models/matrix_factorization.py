@@ -13,7 +13,14 @@ from strads.errors import ArgumentError
 from strads.models._continuing import CALLS, SEED
 from strads.models._file_contents import Number, Offsets, Table, check_contents
 from strads.models._iterative import OnIteration, Solver
-from strads.models._parameters import check_choice, check_positive, check_share, check_whole_numbers, recorded_seed
+from strads.models._parameters import (
+    check_choice,
+    check_positive,
+    check_share,
+    check_switches,
+    check_whole_numbers,
+    recorded_seed,
+)
 from strads.models.factorization.coordinate_descent import CoordinateDescentSolver, Regularization
 from strads.models.factorization.factor_tables import FactorTables, InitialFactors
 from strads.models.factorization.gradient_descent import STEPS, StepSize, StochasticGradientSolver
@@ -283,11 +290,12 @@ class MatrixFactorization(FactorPredictor):
         check_positive(self, "learning_rate")
         check_positive(self, "regularization", "tol", or_zero=True)
         check_choice(self, "solver", _SOLVERS)
+        check_switches(self, "weighted_regularization", "biases", "early_stopping", "remember_ratings")
         if not self.weighted_regularization and self.solver != "ccd":
             raise ArgumentError('weighted_regularization=False needs solver="ccd"')
         check_choice(self, "step", tuple(STEPS))
         check_choice(self, "learning_rate_schedule", _SCHEDULES)
-        check_share(self, "validation_fraction")
+        check_share("validation_fraction", self.validation_fraction)
 
     def _split(
         self, given: Interactions, validation: Any, indexes: IdIndexes
@@ -397,7 +405,10 @@ class MatrixFactorization(FactorPredictor):
         self._publish(FactorTables.from_arrays(users, items, int(parameters["rank"]), self.mean_))
         check_contents({"spread": Number(least=0), "seed": SEED}, parameters["initial"], {})
         self._initial = InitialFactors(**parameters["initial"])
-        self._scale = ScoreScale.restored(parameters.get("scale"))
+        check_contents({"lowest": Number(), "highest": Number()}, parameters["scale"], {})
+        self._scale = ScoreScale(**parameters["scale"])
+        if self._scale.lowest > self._scale.highest:
+            raise ValueError("the scale of the scores is empty")
         self._restore_ids(arrays, len(users), len(items))
         self._restore_call(parameters)
         if "rated_items" in arrays:

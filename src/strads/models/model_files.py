@@ -17,8 +17,7 @@ from strads.errors import InputError
 from strads.models.array_files import read_npz
 
 _HEADER = "header"
-_VERSION = 3  # 1 did not hold what models need to continue learning; in 2 ids were the numbers of rows
-_READ = (2, 3)  # versions of the format that can be read
+_VERSION = 3  # of the format
 
 
 def save_model(
@@ -121,9 +120,8 @@ def load_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any],
     name = os.fspath(path)
     header, arrays = _read(name)
     found, parameters, version = header["kind"], header["parameters"], header["format"]
-    if version not in _READ:
-        known = " and ".join(map(str, _READ))
-        raise InputError(f"{name}: has format {version}; this version of strads reads {known}")
+    if version != _VERSION:
+        raise InputError(f"{name}: has format {version}; this version of strads reads {_VERSION}")
     if found != kind:
         raise InputError(f"{name}: holds a {found}, not a {kind}; load it with {found}.load(...)")
     return parameters, arrays

@@ -7,16 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from strads.checkpoints import data_digest
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError
 from strads.models._blas_threads import one_blas_thread
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_positive, check_whole_numbers, is_number
-from strads.models._warnings import warn
-from strads.models.arrays import Array
-from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
+from strads.models._parameters import check_positive, check_switches, check_whole_numbers, is_number
+from strads.models.regression.centring import NO_SHIFT, centre_far_columns, lost_by_error, warn_of_rounding
 from strads.models.regression.inputs import as_features, as_sample_weights, as_several_targets, refuse_not_finite
 from strads.models.regression.linear_estimator import LinearEstimator
 from strads.models.regression.multi_task import MultiTaskDescent, MultiTaskMinimum
@@ -90,7 +87,9 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         strength = float(self.alpha) * float(weights.sum())
         l1, l2 = strength * float(self.l1_ratio), strength * (1.0 - float(self.l1_ratio))
         self._shift, self._dtype = shift, X.dtype
-        begin = self._begin(Y, X)
+        earlier = self._earlier((Y.shape[1], X.shape[1]))
+        begin = None if earlier is None else np.array(earlier, np.float64).T
+        self._forget("coef_")
         with one_blas_thread():
             solver = MultiTaskDescent(
                 centred, Y, weights, l1, l2, fit_intercept=bool(self.fit_intercept), goal=float(self.tol), start=begin
@@ -98,14 +97,10 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
             with solver:
                 seconds = time.perf_counter() - start
                 stopped = self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, Y, weights))
-        warn_of_rounding(self, self._rounding(Y), X.dtype)
-        if not (self._verdict["is_converged"] or stopped):
-            warn(
-                f"{type(self).__name__} did not converge in {self.n_iter_} iterations: the duality gap is "
-                f"{self._verdict['reached']:.2g} of the objective at W = 0, above tol={self.tol:g}: increase "
-                f"max_iter={self.max_iter}, tol or the penalty",
-                ConvergenceWarning,
-            )
+        error = shift.rounding(self.coef_, X.dtype)
+        lost = lost_by_error(Y.shape[1], float(weights.sum()), error, self._verdict["null_objective"])
+        warn_of_rounding(self, lost, X.dtype)
+        self._warn_unless_converged(stopped, f"increase max_iter={self.max_iter}, tol or the penalty")
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return X W + b, of shape (n_samples, n_outputs)."""
@@ -117,25 +112,8 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
         if not (is_number(self.l1_ratio) and 0 < self.l1_ratio <= 1):
             raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number above 0, at most 1")
         check_whole_numbers(self, "max_iter")
+        check_switches(self, "fit_intercept", "warm_start")
         check_positive(self, "tol", or_zero=True)
-
-    def _begin(self, Y: Array, X: Any) -> Array | None:
-        """Return the coefficients to start from, which are then discarded; None for 0."""
-        found = getattr(self, "coef_", None) if self.warm_start else None
-        shape = Y.shape[1], X.shape[1]
-        if found is not None and np.shape(found) != shape:
-            raise InputError(
-                f"warm_start=True, and the earlier fit had coefficients of shape {np.shape(found)}, but now it is "
-                f"{shape}: fit a new estimator"
-            )
-        self._forget("coef_")
-        return None if found is None else np.array(found, np.float64).T
-
-    def _rounding(self, Y: Array) -> float:
-        """Return the largest share of the objective at W = 0 that rounding the coefficients may cost."""
-        null = 0.5 * float(((Y - (Y.mean(0) if self.fit_intercept else 0.0)) ** 2).sum())
-        error = self._shift.rounding(self.coef_, self.coef_.dtype)
-        return 0.5 * Y.size * error**2 / null if null > 0.0 else 0.0
 
     def _publish(self, learnt: MultiTaskMinimum) -> None:
         self.dual_gap_ = learnt.gap

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from strads.errors import ArgumentError
 from strads.models._iterative import OnIteration
-from strads.models._parameters import check_positive, check_whole_numbers
+from strads.models._parameters import check_positive, check_switches, check_whole_numbers
 from strads.models.multinomial.fitting import fit_softmax
 from strads.models.multinomial.problem import Minimum
 from strads.models.regression.inputs import as_class_factors, as_classes, as_rows, as_sample_weights
@@ -98,6 +98,7 @@ class MultinomialLogisticRegression(ProbabilisticClassifier):
     verbose: bool = False
 
     _rows_of_two = 2
+    _without_effect = (*ProbabilisticClassifier._without_effect, "random_state")
     _present: NDArray[np.intp] = field(init=False)  # the classes that are fitted
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, on_iteration: OnIteration | None, start: float) -> None:
@@ -131,3 +132,4 @@ class MultinomialLogisticRegression(ProbabilisticClassifier):
         check_positive(self, "C", most=LARGEST)
         check_positive(self, "tol", or_zero=True)
         check_whole_numbers(self, "max_iter")
+        check_switches(self, "fit_intercept")

@@ -63,11 +63,13 @@ class PoissonRegressor(ElasticNet):
         super()._check_parameters()
         if self.is_smooth and self.positive:
             raise ArgumentError(
-                f"positive=True with alpha={self.alpha!r} and l1_ratio={self.l1_ratio!r}: that needs an ℓ1 norm, "
-                "so both above 0; l1_ratio may be small"
+                f"positive=True with alpha={self.alpha!r} and l1_ratio={self.l1_ratio!r}: an ℓ1 penalty is "
+                "needed: set alpha and l1_ratio above 0 (l1_ratio may be small)"
             )
         if self.solver is not None and not isinstance(self.solver, WorkingSet):
-            raise ArgumentError(f"solver={self.solver!r}: give WorkingSet() or None: the loss has no largest curvature")
+            raise ArgumentError(
+                f"solver={self.solver!r}: give WorkingSet() or None: the curvature of the loss is unbounded"
+            )
 
     def _datafit(self, X: Any, y: Any, sample_weight: Any) -> Datafit:
         y = as_targets(y, X.shape[0])

@@ -264,7 +264,7 @@ class Word2Vec(ContinuedEstimator):
         if origin is not None:
             inputs[:known], outputs[:known] = origin.vectors_, origin._outputs
         key = np.uint64(mixed_key(np.uint64(seed), np.uint64(_INITIAL), np.uint64(0)))
-        draw_rows(inputs[known:], known, size, -0.5 / size, 0.5 / size, key)
+        draw_rows(inputs[known:], np.arange(known, len(words)), size, -0.5 / size, 0.5 / size, key)
         return Vectors(inputs, outputs)
 
     def _solver_of(

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from numba.core import event
 
@@ -19,26 +20,21 @@ class Compilation(event.Listener):
 
     def __init__(self, begins: Callable[[], None]):
         self._begins = begins
-        self._lock = threading.Lock()
-        self._is_registered = self._is_waiting = False
+        self._once = threading.Lock()  # held from the first compilation on, or the end
+        self._listening = ExitStack()
 
     def open(self) -> None:
-        """Begin to listen."""
-        self._is_registered = self._is_waiting = True
-        event.register(_KIND, self)
+        """Begin to listen; only once."""
+        self._listening.enter_context(event.install_listener(_KIND, self))
 
     def close(self) -> None:
         """Stop listening."""
-        with self._lock:
-            was_registered, self._is_registered, self._is_waiting = self._is_registered, False, False
-        if was_registered:
-            event.unregister(_KIND, self)
+        self._once.acquire(blocking=False)
+        self._listening.close()
 
     def on_start(self, event: object) -> None:
         """Something is being compiled."""
-        with self._lock:
-            is_first, self._is_waiting = self._is_waiting, False
-        if is_first:
+        if self._once.acquire(blocking=False):
             self._begins()
 
     def on_end(self, event: object) -> None:

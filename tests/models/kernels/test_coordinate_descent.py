@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from strads.models.kernels.coordinate_descent import (
-    CURVATURE,
     FACTOR,
-    PULL,
     STEP,
     add_products,
-    add_sums,
     item_step,
     rank_one_pass,
     squared_sum,
@@ -75,7 +72,7 @@ class Descent:
             own, last = self.W[factor, first:end], self.W[self.last, first:end]
             longest = int(np.diff(offsets).max(initial=0))
             rank_one_pass(offsets, self.items, self.residuals, last, own, own, self.table, *penalties, sums, longest)
-            add_sums(total, sums)
+            total += sums
         self.last = factor
         following = self.H[(factor + 1) % len(self.H)]
         penalty, a_rating = self.problem.penalty, self.problem.penalty_a_rating
@@ -179,13 +176,6 @@ def test_a_factor_that_all_but_vanished_does_not_overflow():
     assert np.isfinite(descent.W).all()
     assert np.isfinite(descent.H).all()
     assert np.isfinite(descent.residuals).all()
-
-
-def test_sums_of_workers_are_added():
-    total = np.ones((2, 2))
-    add_sums(total, np.array([[1, 2], [3, 4]], np.float32))
-    assert total[:, PULL].tolist() == [2, 4]
-    assert total[:, CURVATURE].tolist() == [3, 5]
 
 
 def test_predictions_and_their_squares():

@@ -12,6 +12,7 @@ from strads.dds import RaggedArray, dvector
 from strads.dds.creation import Seed
 from strads.dds.files import FilePath
 from strads.errors import ArgumentError, InputError
+from strads.models._parameters import check_share
 from strads.models.corpora.counts import (
     LARGEST,
     counts_of_dense,
@@ -264,7 +265,7 @@ class Corpus:
         -------
         The corpus of the remaining documents, and that of those set aside, both in the original order.
         """
-        _check_share(share)
+        check_share("share", share)
         aside = held_out(self.n_documents, share, seed, "documents")
         return self.take(np.flatnonzero(~aside)), self.take(np.flatnonzero(aside))
 
@@ -275,7 +276,7 @@ class Corpus:
         -------
         Two corpora with the same documents and words; together they contain all tokens.
         """
-        _check_share(share)
+        check_share("share", share)
         first = np.random.default_rng(seed).binomial(self.counts, share).astype(np.int32)
         return self._with_counts(first), self._with_counts(self.counts - first)
 
@@ -389,8 +390,3 @@ def _filled(corpus: Any) -> Any:
         shape = f": 0 feature(s) (shape=({corpus.n_documents}, 0)) while a minimum of 1 is required."
         raise NothingGiven(f"all {corpus.n_documents} documents are empty{'' if corpus.n_words else shape}")
     return corpus
-
-
-def _check_share(share: float) -> None:
-    if not 0 < share < 1:
-        raise ArgumentError(f"share={share!r}: give a number between 0 and 1")

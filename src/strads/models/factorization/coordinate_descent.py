@@ -16,7 +16,6 @@ from strads.models.factorization.factor_tables import FactorTables
 from strads.models.kernels.coordinate_descent import (
     FACTOR,
     add_products,
-    add_sums,
     item_step,
     rank_one_pass,
     squared_sum,
@@ -152,7 +151,7 @@ class CoordinateDescent(schmp.Program):
         """Update the same factor of the items."""
         total = np.zeros((len(self.counts), 2))
         for sums, *_ in results:
-            add_sums(total, sums)
+            total += sums
         _, of_items = self.rows[self._round]
         self._round = (self._round + 1) % len(self.rows)
         next_factor = self.factors[self.rows[self._round][0]]

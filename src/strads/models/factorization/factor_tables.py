@@ -39,11 +39,11 @@ class InitialFactors:
         """Choose the spread for scores with the mean `scale`."""
         return cls(0.1 if biases else float(np.sqrt(max(abs(scale), 0.01) / rank)), not biases, seed)
 
-    def fill(self, rows: NDArray[np.float32], rank: int, table: int, first: int = 0) -> None:
+    def fill(self, rows: NDArray[np.float32], rank: int, table: int, first: int) -> None:
         """Write rows of the table of users (0) or items (1), whose numbers start at `first`."""
         key = np.uint64(mixed_key(np.uint64(self.seed), np.uint64(_START), np.uint64(table)))
         widest = math.sqrt(3.0) * self.spread  # of a uniform distribution
-        draw_rows(rows, first, rank, 0.0 if self.positive else -widest, widest, key)
+        draw_rows(rows, np.arange(first, first + len(rows)), rank, 0.0 if self.positive else -widest, widest, key)
         rows[:, rank:] = 0.0
         rows[:, rank + SQUARES] = 1.0
         rows[:, rank + NORM] = np.square(rows[:, :rank]).sum(1)
@@ -71,10 +71,8 @@ class FactorTables:
     @classmethod
     def random(cls, n_users: int, n_items: int, rank: int, mean: float, start: "InitialFactors") -> Self:
         """Start from random factors."""
-        tables = [np.empty((rows, rank + EXTRA_COLUMNS), np.float32) for rows in (n_users, n_items)]
-        for number, table in enumerate(tables):
-            start.fill(table, rank, number)
-        return cls(dvector(tables[0], copy=False), dvector(tables[1], copy=False), rank, mean)
+        users, items = np.empty((2, 0, rank + EXTRA_COLUMNS), np.float32)
+        return cls.from_arrays(users, items, rank, mean).grown(n_users, n_items, start)
 
     def grown(self, n_users: int, n_items: int, start: "InitialFactors") -> Self:
         """Return a copy with at least so many rows; the new ones are those that `random` makes."""

@@ -14,7 +14,7 @@ from strads.models.factorization.ratings import as_ratings, as_scores
 from strads.models.factorization.score_scale import ScoreScale
 from strads.models.interactions.interactions import Interactions
 from strads.models.ranking.likes import KnownLikes, Likes
-from strads.models.ranking.neighbours import Neighbours, Ranked, chosen_rows
+from strads.models.ranking.neighbours import Neighbours, Ranked
 from strads.models.ranking.training import RankingFactors
 
 _UNKNOWN = ("error", "mean")
@@ -157,13 +157,8 @@ class FactorPredictor(RegressorMixin, Neighbours, ABC):
         self._check_fitted()
         rows, is_one = self._user_ids.rows_of("user", user)
         excluded = self._excluded(rows) if exclude_rated else Likes.none(len(rows), len(self._item_ids))
-        user_factors, item_factors = self._tables.factors
-        user_biases, item_biases = self._tables.biases
-        chosen = chosen_rows(self._item_ids, "items", items, filter_items)
-        found, scores = self._best(
-            self._item_ids, user_factors[rows], item_factors, item_biases, "N", N, excluded, chosen
-        )
-        scores += (user_biases[rows] + np.float32(self._tables.mean))[:, None]
+        found, scores = self._best_items(rows, N, excluded, items, filter_items)
+        scores += (self._tables.biases[0][rows] + np.float32(self._tables.mean))[:, None]
         scores = np.where(found >= 0, self._scale.clipped(scores) if clip else scores, np.float32(-np.inf))
         return self._ranked(self._item_ids, found, scores, is_one)
 

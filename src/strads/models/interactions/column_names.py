@@ -27,6 +27,7 @@ def choose(
     found: Sequence[str],
     *,
     scored: bool | None,
+    timed: bool | None = False,
     given: Mapping[str, str] | None = None,
     where: str = "",
     advice: str,
@@ -39,6 +40,9 @@ def choose(
         The columns that there are.
     scored : bool or None
         Whether a column of scores is needed; None: none is chosen.
+    timed : bool or None
+        Whether a column of times is needed; None: none is chosen. If it is not needed, several that could be meant are
+        no error.
     given : mapping, optional
         Columns that the user has named, by role.
     where, advice : str
@@ -47,7 +51,7 @@ def choose(
     Returns
     -------
     dict
-        Columns of "user" and "item", of "score" if it is there or needed, and of "timestamp" if it is there.
+        Columns of "user" and "item", and of "score" and "timestamp" if they are there or needed.
 
     Raises
     ------
@@ -62,17 +66,18 @@ def choose(
     if twice:
         raise InputError(f"{where}several columns are called {twice[0]!r}: rename them")
     chosen = given
-    for role in ROLES:
-        if role in given or (role == "score" and scored is None):
+    needed = {"user": True, "item": True, "score": scored, "timestamp": timed}
+    for role, is_needed in needed.items():
+        if role in given or is_needed is None:
             continue
         columns = [name for name in found if name not in given.values() and role_of(name) == role]
         columns = [role] if role in columns else columns
         if len(columns) == 1 and found.count(columns[0]) == 1:
             chosen[role] = columns[0]
-        elif role != "timestamp" and (columns or role != "score" or scored):
+        elif is_needed or (columns and role != "timestamp"):
             problem = f"several columns may hold the {role}" if columns else f"no column is known to hold the {role}"
             raise InputError(f"{where}{problem}: {advice} names it among {_quoted(found)}")
-    return {role: chosen[role] for role in ROLES if role in chosen}
+    return {role: chosen[role] for role, is_needed in needed.items() if role in chosen and is_needed is not None}
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -2,9 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from numba.extending import overload
-from numpy import float64, int64, uint32, uint64
+from numpy import float64, int32, int64, uint32, uint64
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+from strads.models.kernels.by_types import by_types
 
 
 class DenseColumns(NamedTuple):
@@ -34,41 +36,30 @@ def sparse_columns(matrix: Any) -> SparseColumns:
     return SparseColumns(matrix.data, matrix.indices.view(unsigned), matrix.indptr.astype(uint64))
 
 
+def matrix_of(columns: SparseColumns, rows: int) -> csc_array:
+    """Return columns with so many rows as a SciPy matrix in CSC form, which shares the entries."""
+    signed = int32 if columns.rows.dtype.itemsize == 4 else int64  # of unsigned ones SciPy makes a copy
+    parts = columns.values, columns.rows.view(signed), columns.indptr.astype(int64)
+    return csc_array(parts, shape=(rows, len(columns.indptr) - 1))
+
+
 def scaled_rows(columns: Columns, factors: NDArray[float64]) -> Columns:
     """Return columns with the entries factors_i x_ij."""
     of_entries = factors[:, None] if isinstance(columns, DenseColumns) else factors[columns.rows]
     return columns._replace(values=columns.values * of_entries)
 
 
-def column_dot(columns: Columns, j: int, vector: NDArray[float64]) -> float:
-    """x_jᵀ v; for compiled code only."""
-    raise NotImplementedError
-
-
-def column_add(columns: Columns, j: int, amount: float, vector: NDArray[float64]) -> None:
-    """v ← v + amount · x_j; for compiled code only."""
-    raise NotImplementedError
-
-
-def column_weighted_square(columns: Columns, j: int, weights: NDArray[float64]) -> float:
-    """Σ weights_i x_ij²; for compiled code only."""
-    raise NotImplementedError
-
-
-def column_length(columns: Columns, j: int) -> int:
+@by_types()
+def column_length(columns, j):  # type: ignore[no-untyped-def]
     """Number of stored entries of column j; for compiled code only."""
-    raise NotImplementedError
-
-
-@overload(column_length)
-def _column_length(columns, j):  # type: ignore[no-untyped-def]
     if columns.instance_class is DenseColumns:
         return lambda columns, j: columns.values.shape[0]
     return lambda columns, j: int64(columns.indptr[j + 1] - columns.indptr[j])
 
 
-@overload(column_dot, jit_options={"fastmath": True, "forceinline": True}, inline="never")
-def _column_dot(columns, j, vector):  # type: ignore[no-untyped-def]
+@by_types(jit_options={"fastmath": True, "forceinline": True}, inline="never")
+def column_dot(columns, j, vector):  # type: ignore[no-untyped-def]
+    """x_jᵀ v; for compiled code only."""
     if columns.instance_class is DenseColumns:
 
         def dense(columns, j, vector):  # type: ignore[no-untyped-def]
@@ -88,8 +79,9 @@ def _column_dot(columns, j, vector):  # type: ignore[no-untyped-def]
     return sparse
 
 
-@overload(column_add, jit_options={"fastmath": True, "forceinline": True}, inline="never")
-def _column_add(columns, j, amount, vector):  # type: ignore[no-untyped-def]
+@by_types(jit_options={"fastmath": True, "forceinline": True}, inline="never")
+def column_add(columns, j, amount, vector):  # type: ignore[no-untyped-def]
+    """v ← v + amount · x_j; for compiled code only."""
     if columns.instance_class is DenseColumns:
 
         def dense(columns, j, amount, vector):  # type: ignore[no-untyped-def]
@@ -105,8 +97,9 @@ def _column_add(columns, j, amount, vector):  # type: ignore[no-untyped-def]
     return sparse
 
 
-@overload(column_weighted_square, jit_options={"fastmath": True, "forceinline": True}, inline="never")
-def _column_weighted_square(columns, j, weights):  # type: ignore[no-untyped-def]
+@by_types(jit_options={"fastmath": True, "forceinline": True}, inline="never")
+def column_weighted_square(columns, j, weights):  # type: ignore[no-untyped-def]
+    """Σ weights_i x_ij²; for compiled code only."""
     if columns.instance_class is DenseColumns:
 
         def dense(columns, j, weights):  # type: ignore[no-untyped-def]

@@ -89,14 +89,6 @@ def squared_sum(values):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True)
-def add_sums(total, part):  # type: ignore[no-untyped-def]
-    """Add a worker's sums to the float64 total of all."""
-    for item in range(len(total)):
-        total[item, PULL] += part[item, PULL]
-        total[item, CURVATURE] += part[item, CURVATURE]
-
-
 @njit(nogil=True, cache=True, error_model="numpy")
 def item_step(total, counts, penalty, penalty_a_rating, factor, next_factor, table):  # type: ignore[no-untyped-def]
     """Update a factor of all items from the sums of all workers, and fill the table for the next pass.

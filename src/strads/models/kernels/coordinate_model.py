@@ -12,6 +12,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from strads.engine.dynamic import coordinate_rounds
+from strads.models.kernels.by_types import by_types
 from strads.models.kernels.columns import Columns, DenseColumns, column_add, column_dot, column_weighted_square
 from strads.models.kernels.datafits import Datafit, Logistic, SquaredNorm, curvature_at, negative_gradient_at
 from strads.models.kernels.penalties import Penalty, penalized_step
@@ -88,13 +89,9 @@ def make_rows(columns: Columns, datafit: Datafit | SquaredNorm, predictor: NDArr
     return rows
 
 
-def refresh_row(rows: Any, i: int) -> None:
+@by_types(inline="always")
+def refresh_row(rows, i):  # type: ignore[no-untyped-def]
     """Recompute u and the curvature of a sample from its predictor; for compiled code only."""
-    raise NotImplementedError
-
-
-@overload(refresh_row, inline="always")
-def _refresh_row(rows, i):  # type: ignore[no-untyped-def]
     if _loss_of(rows) is SquaredNorm:
         return lambda rows, i: None
     if _loss_of(rows).is_quadratic:
@@ -131,13 +128,9 @@ def _is_dense(rows: Any) -> bool:
     return rows.types[rows.fields.index("columns")].instance_class is DenseColumns
 
 
-def column_pull(rows: Any, j: int) -> float:
+@by_types()
+def column_pull(rows, j):  # type: ignore[no-untyped-def]
     """x_jᵀu; for compiled code only."""
-    raise NotImplementedError
-
-
-@overload(column_pull)
-def _column_pull(rows, j):  # type: ignore[no-untyped-def]
     if _loss_of(rows) is SquaredNorm:
         return lambda rows, j: -column_dot(rows.columns, j, rows.predictor)
     return lambda rows, j: column_dot(rows.columns, j, rows.gradient)
@@ -252,13 +245,9 @@ def add_changes(rows: Any, parameters: Any, changes: Any, count: int, first: int
     add_columns(rows, parameters, changes, count, first, last, intercept)
 
 
-def add_columns(rows: Any, parameters: Any, changes: Any, count: int, first: int, last: int, intercept: int) -> None:
+@by_types()
+def add_columns(rows, parameters, changes, count, first, last, intercept):  # type: ignore[no-untyped-def]
     """Like `add_changes`, without the intercept; for compiled code only."""
-    raise NotImplementedError
-
-
-@overload(add_columns)
-def _add_columns(rows, parameters, changes, count, first, last, intercept):  # type: ignore[no-untyped-def]
     if _is_dense(rows):
         return lambda rows, parameters, changes, count, first, last, intercept: _add_dense(
             rows, parameters, changes, count, first, last, intercept

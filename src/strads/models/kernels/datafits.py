@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 from numpy import exp, float64, isfinite, log, log1p
 from numpy.typing import NDArray
+
+from strads.models.kernels.by_types import by_types
 
 _NEAR = 1e-5  # shifts of an intercept at which Newton's method converges without halving
 
@@ -212,35 +213,23 @@ class SquaredNorm(NamedTuple("NoResponse", [])):
 Datafit = Quadratic | Logistic | SquaredHinge | Poisson
 
 
-def loss_at(datafit: Datafit, i: int, z: float) -> float:
+@by_types()
+def loss_at(datafit, i, z):  # type: ignore[no-untyped-def]
     """s_i f(y_i, z); for compiled code only."""
-    raise NotImplementedError
-
-
-def negative_gradient_at(datafit: Datafit, i: int, z: float) -> float:
-    """−s_i ∂f/∂z(y_i, z); for compiled code only."""
-    raise NotImplementedError
-
-
-def curvature_at(datafit: Datafit, i: int, z: float) -> float:
-    """s_i ∂²f/∂z²(y_i, z); for compiled code only."""
-    raise NotImplementedError
-
-
-@overload(loss_at)
-def _loss_at(datafit, i, z):  # type: ignore[no-untyped-def]
     loss = datafit.instance_class.loss
     return lambda datafit, i, z: loss(datafit.y[i], datafit.weights[i], z)
 
 
-@overload(negative_gradient_at)
-def _negative_gradient_at(datafit, i, z):  # type: ignore[no-untyped-def]
+@by_types()
+def negative_gradient_at(datafit, i, z):  # type: ignore[no-untyped-def]
+    """−s_i ∂f/∂z(y_i, z); for compiled code only."""
     negative_gradient = datafit.instance_class.negative_gradient
     return lambda datafit, i, z: negative_gradient(datafit.y[i], datafit.weights[i], z)
 
 
-@overload(curvature_at)
-def _curvature_at(datafit, i, z):  # type: ignore[no-untyped-def]
+@by_types()
+def curvature_at(datafit, i, z):  # type: ignore[no-untyped-def]
+    """s_i ∂²f/∂z²(y_i, z); for compiled code only."""
     curvature = datafit.instance_class.curvature
     return lambda datafit, i, z: curvature(datafit.y[i], datafit.weights[i], z)
 

@@ -9,7 +9,7 @@ _BYTE = np.uint64(8)
 
 
 @njit(nogil=True, cache=True)
-def draw_rows(table, first, columns, low, high, key):  # type: ignore[no-untyped-def]
+def draw_rows(table, numbers, columns, low, high, key):  # type: ignore[no-untyped-def]
     """Draw `columns` numbers of each row, uniformly from low … high.
 
     The same row gets the same numbers whatever else is drawn: they depend on its number, the column and the key alone
@@ -19,26 +19,16 @@ def draw_rows(table, first, columns, low, high, key):  # type: ignore[no-untyped
     ----------
     table : float32 ndarray of shape (rows, width)
         Of which the first `columns` columns are written.
-    first : int
-        Number of the table's row 0.
+    numbers : int64 ndarray of shape (rows,)
+        The number of each row.
     columns : int
     low, high : float64
     key : uint64
     """
     scale = (high - low) * 2.0**-24
     for row in range(len(table)):
-        number = np.uint64(first + row)
+        number = np.uint64(numbers[row])
         for column in range(0, columns, 4):
             words = random_half_words(key, number, np.uint64(column >> 2))
             for place in range(min(4, columns - column)):
                 table[row, column + place] = low + scale * (np.int64(words[place] >> _BYTE) + 0.5)
-
-
-@njit(nogil=True, cache=True)
-def draw_row_numbers(table, rows, columns, low, high, key):  # type: ignore[no-untyped-def]
-    """Draw rows as `draw_rows` does, where row i of `table` has the number `rows[i]` (int64): in any order.
-
-    `columns`, the bounds `low` and `high`, and `key` are as there.
-    """
-    for place in range(len(rows)):
-        draw_rows(table[place : place + 1], rows[place], columns, low, high, key)

@@ -55,11 +55,6 @@ def sample_dense(tokens, block, documents, words, totals, prior, scratch, key, f
     fresh : bool
         Whether the tokens have no topic yet: then nothing is subtracted from the counts, and each token is drawn given
         the previous ones.
-
-    Returns
-    -------
-    moved : int
-        Number of tokens whose topic changed.
     """
     phi, inverse, running = scratch.phi, scratch.inverse, scratch.running
     width = len(phi)
@@ -69,7 +64,6 @@ def sample_dense(tokens, block, documents, words, totals, prior, scratch, key, f
         inverse[k] = 1.0 / (totals[k] + prior.beta_sum)
     last_token = tokens.run_offsets[tokens.block_runs[block + 1]] - 1
     count = 0
-    moved = 0
     for run in range(tokens.block_runs[block], tokens.block_runs[block + 1]):
         word = tokens.words[run]
         beta = simd.splat_float(np.float32(prior.beta))
@@ -108,7 +102,6 @@ def sample_dense(tokens, block, documents, words, totals, prior, scratch, key, f
             topic, _ = pick(running, vectors, sums, prefix, place)
             if topic == held:
                 continue
-            moved += 1
             if held >= 0:
                 documents.counts[document, held] -= 1
                 row[held] -= 1
@@ -121,4 +114,3 @@ def sample_dense(tokens, block, documents, words, totals, prior, scratch, key, f
             inverse[topic] = 1.0 / (totals[topic] + prior.beta_sum)
             phi[topic] = np.float32(row[topic] + prior.beta) * inverse[topic]
             tokens.topics[token] = topic
-    return moved

@@ -11,7 +11,7 @@ from numba import njit
 from strads.models.kernels.simd import count_at_most, lane
 
 # The largest float32 below 1: x times it is below x, so that every remainder is exceeded by some sum.
-_BELOW_ONE = np.float32(1.0 - 2.0**-24)
+BELOW_ONE = np.float32(1.0 - 2.0**-24)
 _FEW = 8  # number of vectors up to which linear search is faster than bisection
 
 
@@ -29,7 +29,7 @@ def pick_lane(sums, prefix, place):  # type: ignore[no-untyped-def]
             chosen += 1
             own = lane(sums, chosen)
     rest = max(place - (lane(prefix, chosen) - own), np.float32(0.0))
-    return chosen, min(rest, own * _BELOW_ONE)
+    return chosen, min(rest, own * BELOW_ONE)
 
 
 @njit(nogil=True, cache=True)

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from strads.models.kernels import simd
 from strads.models.kernels.aligned import aligned_zeros, padded
-from strads.models.kernels.lda_draw import pick, pick_lane
+from strads.models.kernels.lda_draw import BELOW_ONE, pick, pick_lane
 from strads.models.kernels.lda_random import uniform
 
 _AHEAD = 4  # tokens between the prefetch of a document's list and its use
-_BELOW_ONE = np.float32(1.0 - 2.0**-24)  # largest float32 below 1
 
 
 class SparseScratch(NamedTuple):
@@ -196,11 +195,11 @@ def _pick_smoothing(prior, scratch, place):  # type: ignore[no-untyped-def]
         sums = simd.add(sums, simd.load_floats(scratch.sums, 16 * j))
         simd.store_floats(scratch.running, 16 * j, sums)
     prefix = simd.prefix_sums(sums)
-    place = min(place, simd.lane(prefix, 15) * _BELOW_ONE)
+    place = min(place, simd.lane(prefix, 15) * BELOW_ONE)
     bucket, rest = pick(scratch.running, vectors, sums, prefix, place)
     weights = simd.multiply(simd.load_floats(prior.alpha, 16 * bucket), simd.load_floats(scratch.phi, 16 * bucket))
     prefix = simd.prefix_sums(weights)
-    chosen, _ = pick_lane(weights, prefix, min(rest, simd.lane(prefix, 15) * _BELOW_ONE))
+    chosen, _ = pick_lane(weights, prefix, min(rest, simd.lane(prefix, 15) * BELOW_ONE))
     return 16 * bucket + chosen
 
 
@@ -246,8 +245,8 @@ def _give_to_document(documents, document, topic):  # type: ignore[no-untyped-de
 def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, fresh):  # type: ignore[no-untyped-def]
     """Draw a new topic for every token of a worker in one block, given all others.
 
-    As `lda_dense_sampler.sample_dense`, with the same `tokens`, `block`, `totals`, `prior`, `key`, `fresh` and result,
-    but with `SparseDocuments` as `documents`, `SparseWords` as `words` and a `SparseScratch` as `scratch`.
+    As `lda_dense_sampler.sample_dense`, with the same `tokens`, `block`, `totals`, `prior`, `key` and `fresh`, but with
+    `SparseDocuments` as `documents`, `SparseWords` as `words` and a `SparseScratch` as `scratch`.
     """
     phi = scratch.phi
     base_mass = _start_job(totals, prior, scratch)  # Σ α_k φ_k of a word without counts
@@ -255,7 +254,6 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
     one = np.uint32(1) << np.uint32(documents.topic_bits)
     topic_mask = np.uint32(one - np.uint32(1))
     count = 0
-    moved = 0
     for run in range(tokens.block_runs[block], tokens.block_runs[block + 1]):
         word = tokens.words[run]
         size, added = _load_word(words, word, prior, scratch)
@@ -304,7 +302,6 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
                 if held >= 0:
                     _take_from_document(documents, document, held_place)
                 _give_to_document(documents, document, topic)
-            moved += 1
             if held >= 0:
                 scratch.counts[held] -= 1
                 totals[held] -= 1
@@ -327,4 +324,3 @@ def sample_sparse(tokens, block, documents, words, totals, prior, scratch, key, 
             _set_phi(prior, scratch, topic, higher)
             tokens.topics[token] = topic
         _store_word(words, word, prior, scratch, size)
-    return moved

@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 from numba import njit
-from numba.extending import overload
 from numpy import float64
 from numpy.typing import NDArray
+
+from strads.models.kernels.by_types import by_types
 
 
 class ElasticNet(NamedTuple):
@@ -51,11 +52,6 @@ def elastic_net(w, l1, l2):  # type: ignore[no-untyped-def]
     return norm, square
 
 
-def penalized_step(penalty: Penalty, j: int, value: float, pull: float, curvature: float) -> float:
-    """Return the v that minimizes curvature (v − value)² / 2 − pull (v − value) + penalty_j(v); compiled code only."""
-    raise NotImplementedError
-
-
 def _elastic_net_step(penalty, j, value, pull, curvature):  # type: ignore[no-untyped-def]
     total = curvature + penalty.l2[j]
     if penalty.l1[j] == 0.0 or total <= 0.0:
@@ -74,6 +70,7 @@ def _box_step(penalty, j, value, pull, curvature):  # type: ignore[no-untyped-de
 _STEPS = {ElasticNet: _elastic_net_step, Box: _box_step}
 
 
-@overload(penalized_step)
-def _penalized_step(penalty, j, value, pull, curvature):  # type: ignore[no-untyped-def]
+@by_types()
+def penalized_step(penalty, j, value, pull, curvature):  # type: ignore[no-untyped-def]
+    """Return the v that minimizes curvature (v − value)² / 2 − pull (v − value) + penalty_j(v); compiled code only."""
     return _STEPS.get(penalty.instance_class)

@@ -58,15 +58,15 @@ def top_items(scores, offsets, excluded, best_items, best_scores):  # type: igno
 
 
 @njit(nogil=True, cache=True)
-def _add_lower(row, score, items, sign):  # type: ignore[no-untyped-def]
-    """Return `sign` times the number of `items` whose scores in `row` are below `score`; equal ones count half."""
+def _count_lower(row, score, items):  # type: ignore[no-untyped-def]
+    """Return the number of `items` whose scores in `row` are below `score`; equal ones count half."""
     total = 0.0
     for item in items:
         if row[item] < score:
             total += 1.0
         elif row[item] == score:
             total += 0.5
-    return sign * total
+    return total
 
 
 @njit(nogil=True, cache=True)
@@ -98,5 +98,5 @@ def areas_under_curve(scores, known_offsets, known, held_offsets, held, areas): 
                 lower += row[other] < row[item]
                 equal += row[other] == row[item]
             total += lower + 0.5 * equal
-            total += _add_lower(row, row[item], seen, -1.0) + _add_lower(row, row[item], own, -1.0)
+            total -= _count_lower(row, row[item], seen) + _count_lower(row, row[item], own)
         areas[user] = total / (len(own) * others)

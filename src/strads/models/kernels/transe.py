@@ -67,7 +67,9 @@ class Objective(NamedTuple):
 
 
 class _Scratch(NamedTuple):
-    """What a fact is worked on in: its goal and the gradient there, and of the others the numbers, distances, weights.
+    """Working memory for one fact.
+
+    It holds its goal and the gradient there, and the numbers, distances and weights of the others.
 
     Attributes
     ----------

@@ -60,7 +60,10 @@ def row_of(rows, number):  # type: ignore[no-untyped-def]
 
 @inlined
 def row_of_blocks(first, second, number):  # type: ignore[no-untyped-def]
-    """One of two blocks of `Rows`, which count on, as a `Row`; without a branch, as which block it is is random."""
+    """Row `number` of two blocks of `Rows`, numbered consecutively, as a `Row`.
+
+    Has no branch, because which block it is in is unpredictable.
+    """
     split = len(first.vectors)
     later = np.int64(number >= split)
     inside = number - later * split

@@ -18,10 +18,11 @@ from scipy.special import xlogy
 from strads.models._iterative import Epoch, Solver
 from strads.models.arrays import Array
 from strads.models.kernels import local_columns
-from strads.models.kernels.columns import Columns, DenseColumns, sparse_columns
+from strads.models.kernels.columns import Columns, DenseColumns, matrix_of, sparse_columns
 from strads.models.kernels.least_squares import covariance_sweeps
 from strads.models.kernels.softmax import residuals
 from strads.models.multinomial.problem import Minimum, RidgeProblem, refuse_overflow
+from strads.models.regression.solver import halved_length
 
 _MIN_A_CLASS = 10  # coefficients in a working set
 _GROWTH = 2  # ratio of a working set to the support
@@ -125,7 +126,7 @@ class ClassSweeps(Solver):
 
     def verdict(self) -> dict[str, float]:
         """Return whether `tol` has been reached, and what has been."""
-        return {"is_converged": self.is_converged, "reached": self.learnt().reached}
+        return {"converged": self.is_converged, "reached": self.learnt().reached}
 
     def learnt(self) -> Minimum:
         """Return the current coefficients."""
@@ -242,11 +243,7 @@ class ClassSweeps(Solver):
             scaled = columns.values[:, rows] * roots
             gram = scaled.T @ scaled
         else:
-            values, places, indptr = columns
-            kind = np.int32 if places.dtype.itemsize == 4 else np.int64
-            shape = len(shares), len(indptr) - 1
-            matrix = sp.csc_array((values, places.view(kind), indptr.astype(np.int64)), shape=shape)
-            scaled = matrix[:, rows].multiply(roots).tocsc()
+            scaled = matrix_of(columns, len(shares))[:, rows].multiply(roots).tocsc()
             gram = (scaled.T @ scaled).toarray()
         diagonal = np.einsum("jj->j", gram)
         diagonal += _RIDGE * diagonal + 1e-14 * float(weights.sum())
@@ -300,12 +297,10 @@ class ClassSweeps(Solver):
 
     def _search_line(self, begin: Array, end: Array, images: Array, objective: float, promised: float) -> float:
         """Return the first of 1, ½, ¼ … at which the objective decreases sufficiently (Armijo's rule), or 0."""
-        length = 1.0
-        for _ in range(_HALVINGS):
+
+        def after(length: float) -> float:
             tried = begin + length * (end - begin)
             _, loss = self._residuals(self._z + length * images, tried[-1])
-            slack = 1e-15 * abs(objective)
-            if loss + self._penalty(tried[:-1]) <= objective + 1e-4 * length * min(promised, 0.0) + slack:
-                return length
-            length *= 0.5
-        return 0.0
+            return loss + self._penalty(tried[:-1])
+
+        return halved_length(after, objective, promised)

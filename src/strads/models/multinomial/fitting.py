@@ -5,21 +5,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from strads.checkpoints import data_digest
 from strads.models._blas_threads import one_blas_thread
-from strads.models._iterative import IterativeEstimator, OnIteration
-from strads.models._warnings import warn
+from strads.models._iterative import OnIteration
 from strads.models.multinomial.class_sweeps import ClassSweeps
 from strads.models.multinomial.lbfgs import PreconditionedLbfgs
 from strads.models.multinomial.problem import RidgeProblem
 from strads.models.multinomial.row_blocks import RowBlocks
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
+from strads.models.regression.linear_estimator import LinearEstimator
 
 
 def fit_softmax(
-    model: IterativeEstimator,
+    model: LinearEstimator,
     X: Any,
     codes: NDArray[np.integer],
     weights: NDArray[np.float64],
@@ -67,12 +66,7 @@ def fit_softmax(
             data = data_digest(X, codes, weights, settings.classes_)
             stopped = model._train(solver, on_iteration, seconds=time.perf_counter() - start, data=data)
     warn_of_rounding(model, problem.rounding(settings.coef_), X.dtype)
-    if not (model._verdict["is_converged"] or stopped):
-        has_gap = ridge > 0.0 or l1 > 0.0
-        what = "the relative duality gap" if has_gap else "the gradient, relative to that at the start,"
-        warn(
-            f"{type(model).__name__} did not converge in {len(model.history_)} iterations: {what} is "
-            f"{model._verdict['reached']:.2g}, above tol={settings.tol:g}: increase max_iter={model.max_iter} or tol, "
-            "scale the features, or penalize more",
-            ConvergenceWarning,
-        )
+    has_gap = ridge > 0.0 or l1 > 0.0
+    what = "relative duality gap" if has_gap else "gradient, relative to that at the start,"
+    advice = f"increase max_iter={model.max_iter} or tol, scale the features, or penalize more"
+    model._warn_unless_converged(stopped, advice, what)

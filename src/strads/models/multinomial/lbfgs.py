@@ -88,7 +88,7 @@ class PreconditionedLbfgs(Solver):
 
     def verdict(self) -> dict[str, float]:
         """Return whether `tol` has been reached, and what has been."""
-        return {"is_converged": self.is_converged, "reached": self.learnt().reached}
+        return {"converged": self.is_converged, "reached": self.learnt().reached}
 
     def learnt(self) -> Minimum:
         """Return the current coefficients; their gap is computed in double precision."""

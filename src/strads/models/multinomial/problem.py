@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from strads.errors import InputError
 from strads.models.arrays import Array
 from strads.models.multinomial.row_blocks import Evaluation, RowBlocks
-from strads.models.regression.centring import NO_SHIFT, Shift
+from strads.models.regression.centring import NO_SHIFT, Shift, lost_by_error
 
 _ROWS_AT_ONCE = 4096  # so that temporary arrays stay in the cache
 
@@ -133,7 +133,7 @@ class RidgeProblem:
     def rounding(self, found: NDArray[np.floating]) -> float:
         """Return the largest share of the objective at `start` that rounding W to the dtype of X may cost."""
         error = self.shift.rounding(found, self.blocks.X.dtype)
-        return 0.25 * float(self.class_weights.sum()) * error**2 / self.null_objective
+        return lost_by_error(0.5, float(self.class_weights.sum()), error, self.null_objective)
 
     def evaluate(self, coefficients: Array, *, single: bool) -> Point:
         """Return the objective and its gradient; in single precision if so wanted."""

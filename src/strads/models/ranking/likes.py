@@ -159,7 +159,7 @@ def as_likes(X: Any) -> Interactions:
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         raise ArgumentError(
             "interactions are a SciPy sparse matrix, a table of users and items, a pair (users, items) or an array of "
-            "shape (n, 2); of an array of weights make scipy.sparse.csr_array(weights)"
+            "shape (n, 2); convert an array of weights with scipy.sparse.csr_array(weights)"
         )
     given = Interactions.of(X, what="weight")
     weights = given.scores

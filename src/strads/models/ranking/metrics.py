@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from strads.errors import ArgumentError, InputError
-from strads.models._parameters import check_whole_number
+from strads.models._parameters import check_share, check_whole_number
 from strads.models.interactions.id_column import IdColumn
 from strads.models.interactions.interactions import Interactions
 from strads.models.ranking.evaluation import best_of_all, mean_auc
@@ -81,7 +81,7 @@ def evaluate_ranking(model: Neighbours, held_out: Any, k: int = 10) -> RankingMe
         raise InputError(f"none of the {len(given):,} held-out pairs can be measured: the model knows none, or had all")
     most = min(int(k), known.n_items)
     found, _ = best_of_all(
-        factors.users[users], factors.items, factors.biases, most, known.select(users), model.prediction_team()
+        factors.users[users], factors.items, factors.biases, most, known.select(users), model._team()
     )
     figures = _at_k(found, held.select(users), int(k))
     return RankingMetrics(
@@ -90,7 +90,7 @@ def evaluate_ranking(model: Neighbours, held_out: Any, k: int = 10) -> RankingMe
         len(held.items),
         len(given) - len(held.items),
         **{name: float(values.mean()) for name, values in figures.items()},
-        auc=mean_auc(factors, known, held, model.prediction_team()),
+        auc=mean_auc(factors, known, held, model._team()),
     )
 
 
@@ -154,8 +154,7 @@ def last_share(times: ArrayLike, share: float) -> NDArray[np.bool_]:
     ndarray of shape (n,), bool
         Which rows to hold out.
     """
-    if not 0 < share < 1:
-        raise ArgumentError(f"share={share!r}: give a number between 0 and 1")
+    check_share("share", share)
     values = _times(times, None)
     first = int(np.ceil(len(values) * (1 - share)))
     held: NDArray[np.bool_] = values > np.sort(values)[first - 1] if first else values == values

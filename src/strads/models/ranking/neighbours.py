@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from strads.cluster import ThreadTeam
 from strads.errors import ArgumentError
 from strads.models._parameters import check_whole_number
 from strads.models.interactions.id_index import IdIndex
@@ -31,10 +30,6 @@ class Neighbours(IdentifiedModel, ABC):
     @abstractmethod
     def known_likes(self) -> Likes:
         """Return what users had in the training data, in terms of rows."""
-
-    def prediction_team(self) -> ThreadTeam:
-        """Return the threads that prediction uses."""
-        return self._team()
 
     def similar_items(
         self,
@@ -97,22 +92,24 @@ class Neighbours(IdentifiedModel, ABC):
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         directions = rows / np.maximum(norms, np.finfo(np.float32).tiny)
         none = Likes.none(len(wanted), len(rows))
-        found = self._best(index, directions[wanted], directions, None, "N", most, none, chosen)
+        found = self._best(directions[wanted], directions, None, most, none, chosen)
         return self._ranked(index, *found, is_one)
 
-    def _best(
-        self,
-        index: IdIndex,
-        queries: Rows,
-        rows: Rows,
-        biases: Rows | None,
-        argument: str,
-        most: int,
-        excluded: Likes,
-        chosen: Chosen,
+    def _best_items(
+        self, users: NDArray[np.int64], most: int, excluded: Likes, only: ArrayLike | None, without: ArrayLike | None
     ) -> tuple[NDArray[np.int64], Rows]:
-        """Return the best rows, −1 where there are fewer than `most`, and scores; `index` has the ids of the rows."""
-        check_whole_number(argument, most)
+        """Return the rows of the best items for users, −1 where there are fewer than `most`, and scores.
+
+        `only` and `without` are the arguments `items` and `filter_items` of the caller.
+        """
+        factors, chosen = self.ranking_factors(), chosen_rows(self._item_ids, "items", only, without)
+        return self._best(factors.users[users], factors.items, factors.biases, most, excluded, chosen)
+
+    def _best(
+        self, queries: Rows, rows: Rows, biases: Rows | None, most: int, excluded: Likes, chosen: Chosen
+    ) -> tuple[NDArray[np.int64], Rows]:
+        """Return the best rows, −1 where there are fewer than `most`, and scores."""
+        check_whole_number("N", most)
         if chosen is not None:
             rows, biases = rows[chosen], None if biases is None else biases[chosen]
             excluded = excluded.among(chosen)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from strads.errors import ArgumentError
 from strads.models.ranking.evaluation import mean_auc
 from strads.models.ranking.likes import KnownLikes, Likes, as_likes
-from strads.models.ranking.neighbours import Neighbours, Ranked, chosen_rows, likes_of
+from strads.models.ranking.neighbours import Neighbours, Ranked, likes_of
 from strads.models.ranking.training import RankingFactors
 
 
@@ -62,11 +62,7 @@ class Recommender(Neighbours, ABC):
         self._check_fitted()
         users, is_one = self._user_ids.rows_of("userid", userid)
         excluded = self._excluded(users, user_items, filter_already_liked_items)
-        chosen, learnt = chosen_rows(self._item_ids, "items", items, filter_items), self._factors
-        found, scores = self._best(
-            self._item_ids, learnt.users[users], learnt.items, learnt.biases, "N", N, excluded, chosen
-        )
-        return self._ranked(self._item_ids, found, scores, is_one)
+        return self._ranked(self._item_ids, *self._best_items(users, N, excluded, items, filter_items), is_one)
 
     def _excluded(self, users: NDArray[np.int64], user_items: Any, leave_out: bool) -> Likes:
         n_items = len(self._factors.items)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from strads.cluster import ThreadTeam
 from strads.models._iterative import EngineSolver, Epoch
 from strads.models.kernels.aligned import padded_rows
-from strads.models.kernels.initial_rows import draw_row_numbers
+from strads.models.kernels.initial_rows import draw_rows
 from strads.models.kernels.personalized_ranking import CORRECT, LOG_LIKELIHOOD, SKIPPED
 from strads.models.ranking.dealing import count_workers, deal
 from strads.models.ranking.evaluation import mean_auc
@@ -83,7 +83,7 @@ def start_rows(rows: Factors, numbers: NDArray[np.integer], table: int, seed: in
     key = np.uint64(mixed_key(np.uint64(seed), np.uint64(_FACTORS), np.uint64(table)))
     new = np.flatnonzero(~rows.any(axis=1))
     drawn = np.empty((len(new), factors), np.float32)
-    draw_row_numbers(drawn, numbers[new].astype(np.int64), factors, -0.5 / factors, 0.5 / factors, key)
+    draw_rows(drawn, numbers[new].astype(np.int64), factors, -0.5 / factors, 0.5 / factors, key)
     rows[new] = drawn
 
 

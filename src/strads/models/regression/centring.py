@@ -92,6 +92,14 @@ def centre_far_columns(X: Any, weights: Array) -> tuple[Any, Shift]:
     return X, NO_SHIFT
 
 
+def lost_by_error(curvature: float, weight: float, error: float, null_objective: float) -> float:
+    """Return the largest share of the objective at w = 0 that an error of each predictor may cost.
+
+    `curvature` is the largest of the loss, `weight` the sum of the samples' weights.
+    """
+    return 0.5 * curvature * weight * error**2 / null_objective if null_objective > 0.0 else 0.0
+
+
 def warn_of_rounding(estimator: Any, lost: float, dtype: np.dtype[Any]) -> None:
     """Warn if rounding coefficients to the dtype of X loses more of the objective than `tol`, relative to w = 0."""
     if lost > max(float(estimator.tol), _WORTH_A_WARNING):

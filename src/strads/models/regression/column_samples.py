@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from strads.models.kernels.columns import Columns, DenseColumns, SparseColumns, sparse_columns
+from strads.models.kernels.columns import Columns, DenseColumns, matrix_of, sparse_columns
 from strads.partition import even_bounds
 from strads.schedule.dynamic.dependencies import Dependencies, dense_dependencies, sparse_dependencies
 
@@ -83,7 +83,7 @@ def sample_columns(columns: Columns, rows: int, *, centre: bool, local: bool) ->
         taken, count = columns, rows
     else:
         step = -(-rows // _SPARSE_ROWS)
-        chosen = _matrix(columns, rows).tocsr()[::step].tocsc()
+        chosen = matrix_of(columns, rows).tocsr()[::step].tocsc()
         taken, count = sparse_columns(chosen), chosen.shape[0]
     sample = ColumnSample(taken, count, rows, centre, uuid.uuid4().hex if local else "")
     if local:
@@ -99,17 +99,13 @@ def cut_rows(columns: Columns, rows: int, parts: int) -> list[Columns]:
     pairs = list(pairwise(bounds))
     if isinstance(columns, DenseColumns):
         return [DenseColumns(np.asfortranarray(columns.values[first:last])) for first, last in pairs]
-    by_rows = _matrix(columns, rows).tocsr()
+    by_rows = matrix_of(columns, rows).tocsr()
     cut = [by_rows[first:last].tocsc() for first, last in pairs]
     return [sparse_columns(part) for part in cut]
 
 
 def largest_entries(columns: Columns, rows: int) -> NDArray[np.float64]:
     """Return max_i |x_ij| of each column, of shape (columns,)."""
-    X = columns.values if isinstance(columns, DenseColumns) else _matrix(columns, rows)
+    X = columns.values if isinstance(columns, DenseColumns) else matrix_of(columns, rows)
     ends = (each.toarray().ravel() if sp.issparse(each) else each for each in (X.max(axis=0), -X.min(axis=0)))
     return np.maximum(*ends).astype(np.float64)
-
-
-def _matrix(columns: SparseColumns, rows: int) -> Any:
-    return sp.csc_matrix((columns.values, columns.rows, columns.indptr), shape=(rows, len(columns.indptr) - 1))

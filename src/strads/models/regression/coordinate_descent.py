@@ -99,7 +99,7 @@ class CoordinateDescent(LinearSolver):
             check_choice(self, "schedule", SCHEDULES)
         check_whole_numbers(self, "concurrency", "pipeline_depth")
         check_seed(self)
-        check_share(self, "threshold")
+        check_share("threshold", self.threshold)
 
     def start(self, problem: Problem, goal: float, coef: Array | None = None, intercept: float = 0.0) -> Descent:
         """Begin with a problem; an iteration is a number of updates and a pass over all columns."""

@@ -8,7 +8,7 @@ import numpy as np
 from strads.models.arrays import Array
 from strads.models.kernels import datafits, local_columns
 from strads.models.kernels.datafits import Datafit
-from strads.models.regression.centring import NO_SHIFT, Shift, means_and_deviations
+from strads.models.regression.centring import NO_SHIFT, Shift, lost_by_error, means_and_deviations
 from strads.models.regression.design import Design
 from strads.models.regression.problem import Problem
 from strads.models.regression.solver import Solution
@@ -68,7 +68,8 @@ class Regression:
     def rounding(self, solution: Solution) -> float:
         """Return the largest share of the objective at w = 0 that rounding coefficients to the dtype of X may cost."""
         error = self.shift.rounding(solution.coef, self.design.dtype)
-        return lost_by_error(self.datafit, error, solution.null_objective)
+        weight = float(self.datafit.weights.sum())
+        return lost_by_error(self.datafit.curvature_bound, weight, error, solution.null_objective)
 
     def largest_strength(self) -> float:
         """Return the smallest λ at which no coefficient is nonzero: max_j |x_jᵀu| / (l1_ratio · scale_j) at w = 0.
@@ -81,12 +82,6 @@ class Regression:
         correlations, thresholds = problem.pulls(self.design.correlate(u)), problem.l1
         counted = thresholds > 0.0
         return float(np.max(correlations[counted] / thresholds[counted], initial=0.0))
-
-
-def lost_by_error(loss: Datafit, error: float, null_objective: float) -> float:
-    """Return the largest share of the objective at w = 0 that an error of each predictor may cost."""
-    lost = 0.5 * loss.curvature_bound * float(loss.weights.sum()) * error**2
-    return lost / null_objective if null_objective > 0.0 else 0.0
 
 
 def standard_deviations(design: Design, weights: Array) -> Array:

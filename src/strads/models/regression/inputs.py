@@ -219,7 +219,7 @@ def as_class_factors(wanted: Any, classes: NDArray[Any], totals: Array, *, may_b
         return np.ones(len(known))
     if isinstance(wanted, Mapping):
         if classes.dtype.kind in "mM":
-            raise ArgumentError("class_weight: of dates cannot be saved: give factors as sample_weight")
+            raise ArgumentError("class_weight with dates as labels cannot be saved: pass the factors as sample_weight")
         for label, factor in wanted.items():
             if label not in known:
                 raise InputError(
@@ -273,7 +273,7 @@ def refuse_not_finite(estimator: Any, X: Any) -> None:
     InputError
         If there is such an entry.
     """
-    found = _first_not_finite(X)
+    found = first_not_finite(X)
     if found is not None:
         row, column, value = found
         what = "NaN" if np.isnan(value) else "infinity"
@@ -288,7 +288,8 @@ def refuse_not_finite(estimator: Any, X: Any) -> None:
         )
 
 
-def _first_not_finite(X: Any) -> tuple[int, int, float] | None:
+def first_not_finite(X: Any) -> tuple[int, int, float] | None:
+    """Return row, column and value of the first entry of an array, or CSC or CSR matrix, that is NaN or infinite."""
     if scipy.sparse.issparse(X):
         places = np.flatnonzero(~np.isfinite(X.data))
         if not len(places):

@@ -7,10 +7,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 
+from strads.errors import InputError
 from strads.models._file_contents import Number, Table
 from strads.models._iterative import IterativeEstimator, OnIteration
+from strads.models._warnings import warn
 from strads.models.regression.inputs import as_features_to_predict
 
 
@@ -26,11 +29,12 @@ class LinearEstimator(IterativeEstimator):
     """
 
     _contents: ClassVar = {
-        "features": Number(whole=True, least=0, optional=True),  # earlier files lack it
+        "features": Number(whole=True, least=0),
         "coef": Table(dtypes="f4 f8", shape=("rows", "features")),
         "intercept": Table(dtypes="f4 f8", shape=("rows",)),
         "dual_gap": Number(finite=False),
     }
+    tol: float
     coef_: Any
     intercept_: Any
     dual_gap_: float
@@ -81,6 +85,29 @@ class LinearEstimator(IterativeEstimator):
         self._check_parameters()
         self._fit(X, y, sample_weight, on_iteration, start)
         return self
+
+    def _warn_unless_converged(self, stopped: bool, advice: str, what: str = "relative duality gap") -> None:
+        """Warn if the solver has ended before `tol` was reached, and nobody stopped it."""
+        if stopped or self._verdict["converged"]:
+            return
+        count = "1 iteration" if self._iterations == 1 else f"{self._iterations} iterations"
+        warn(
+            f"{type(self).__name__} did not converge in {count}: the {what} is {self._verdict['reached']:.2g}, above "
+            f"tol={self.tol:g}: {advice}",
+            ConvergenceWarning,
+        )
+
+    def _earlier(self, shape: tuple[int, int]) -> NDArray[Any] | None:
+        """Return the coefficients to start from, of this shape: None without `warm_start` or an earlier fit."""
+        if not (getattr(self, "warm_start", False) and hasattr(self, "coef_")):
+            return None
+        coef = np.atleast_2d(dense(self.coef_))
+        if coef.shape != shape:
+            raise InputError(
+                f"warm_start=True, and the earlier fit had coefficients of shape {coef.shape}, but X and y ask for "
+                f"{shape}: fit a new estimator"
+            )
+        return coef
 
     def _predictors(self, X: Any) -> NDArray[Any]:
         """Return X `coef_`ᵀ + `intercept_`, of shape (n_samples, rows)."""

@@ -10,13 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from strads.checkpoints import data_digest
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import Epoch, OnIteration, Solver
-from strads.models._parameters import check_positive, check_whole_numbers, is_number
-from strads.models._warnings import warn
+from strads.models._parameters import check_positive, check_switches, check_whole_numbers, is_number
 from strads.models.arrays import Array
 from strads.models.kernels.datafits import Datafit
 from strads.models.regression.centring import NO_SHIFT, centre_far_columns, warn_of_rounding
@@ -24,7 +22,7 @@ from strads.models.regression.coordinate_descent import CoordinateDescent
 from strads.models.regression.design import Design
 from strads.models.regression.fitting import Regression, standard_deviations
 from strads.models.regression.inputs import as_design, as_features, refuse_not_finite
-from strads.models.regression.linear_estimator import LinearEstimator, dense
+from strads.models.regression.linear_estimator import LinearEstimator
 from strads.models.regression.solver import Descent, LinearSolver, Solution
 from strads.models.regression.working_set import WorkingSet
 from strads.progress import Shown
@@ -97,14 +95,8 @@ class PenalizedLinearModel(LinearEstimator):
             data = data_digest(X, regression.datafit, getattr(self, "classes_", None))
             stopped = self._train(run, on_iteration, seconds=seconds, data=data)
         warn_of_rounding(self, self._verdict["rounding"], regression.design.dtype)
-        if not stopped and not self._verdict["converged"]:
-            warn(
-                f"{type(self).__name__} did not converge in {self._iterations} iterations: the duality gap is "
-                f"{self._verdict['relative_gap']:.2g} of the objective at w = 0, above tol={self.tol:g}: "
-                + ("only rounding errors are left: scale the columns, or increase" if descent.is_stuck else "increase")
-                + f" max_iter={self.max_iter}, tol or the penalty",
-                ConvergenceWarning,
-            )
+        advice = "only rounding errors are left: scale the columns, or increase" if descent.is_stuck else "increase"
+        self._warn_unless_converged(stopped, f"{advice} max_iter={self.max_iter}, tol or the penalty")
         return descent
 
     def _prepare(
@@ -114,7 +106,7 @@ class PenalizedLinearModel(LinearEstimator):
         self._check_parameters()
         if self.is_smooth:
             raise ArgumentError(
-                f"l1_ratio={self.l1_ratio!r}: this is for models with an ℓ1 penalty: without one nothing becomes 0"
+                f"l1_ratio={self.l1_ratio!r}: an ℓ1 penalty is needed: without one no coefficient becomes 0"
             )
         X = as_features(self, X)
         datafit = self._datafit(X, y, sample_weight)
@@ -146,6 +138,7 @@ class PenalizedLinearModel(LinearEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_switches(self, "fit_intercept", "standardize", "positive", "warm_start")
         if not (is_number(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
             raise ArgumentError(f"l1_ratio={self.l1_ratio!r}: give a number from 0 to 1")
         if self.is_smooth:
@@ -158,16 +151,10 @@ class PenalizedLinearModel(LinearEstimator):
     def _begin(self, regression: Regression) -> tuple[Array | None, float]:
         """Return the starting point: 0 or, with `warm_start`, the result of an earlier fit, which is then discarded."""
         start: tuple[Array | None, float] = None, 0.0
-        if self.warm_start and hasattr(self, "coef_"):
-            coefs = np.atleast_2d(dense(self.coef_))
+        coefs = self._earlier((1, regression.design.shape[1]))
+        if coefs is not None:
             coef = coefs[0]
             intercept = float(np.ravel(getattr(self, "intercept_", 0.0))[0])  # a user may have set the former alone
-            features = regression.design.shape[1]
-            if coefs.shape != (1, features):
-                earlier, now = f"{len(coef)} features", f"X has {features}"
-                if len(coefs) > 1:
-                    earlier, now = f"{len(coefs)} classes and {earlier}", f"y has two classes and {now}"
-                raise InputError(f"warm_start=True, and the earlier fit had {earlier}, but {now}: fit a new estimator")
             intercept = float(regression.shift.inside(coef, intercept)) if self.fit_intercept else 0.0
             coef = coef.astype(np.float64)
             start = np.maximum(coef, 0.0) if self.positive else coef, intercept
@@ -230,7 +217,7 @@ class _Fit(Solver):
         """Return whether the descent has converged, its relative gap, and what rounding adds to it."""
         solution = self._descent.solution()
         rounding = self._regression.rounding(solution)
-        return {"converged": solution.converged, "relative_gap": solution.relative_gap, "rounding": rounding}
+        return {"converged": solution.converged, "reached": solution.relative_gap, "rounding": rounding}
 
     def learnt(self) -> tuple[Solution, Regression]:
         """Return the solution so far, and the data that give it its dtype and units."""

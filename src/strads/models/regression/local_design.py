@@ -43,21 +43,14 @@ class LocalDesign(Design):
 
     def correlate(self, vector: Array, columns: NDArray[np.int64] | None = None) -> Array:
         """Return Xᵀ·vector, of all columns or of those given."""
-        count = self.shape[1] if columns is None else len(columns)
-        out = np.empty(count)
-
-        def part(begin: int, end: int) -> None:
-            if columns is None:
-                kernels.correlate_range(self.columns, vector, begin, end, out)
-            else:
-                kernels.correlate(self.columns, vector, columns, begin, end, out)
-
-        self._in_parts(part, count, self._entries_of(count))
+        chosen = np.arange(self.shape[1]) if columns is None else columns
+        out = np.empty(len(chosen))
+        self._in_parts(
+            lambda begin, end: kernels.correlate(self.columns, vector, chosen, begin, end, out),
+            len(chosen),
+            self.entries * len(chosen) // max(1, self.shape[1]),
+        )
         return out
-
-    def _entries_of(self, columns: int) -> int:
-        """Return an estimate of the entries of so many columns."""
-        return self.entries
 
     @abstractmethod
     def cut(self, begin: int, end: int) -> Any:
@@ -94,10 +87,6 @@ class DenseDesign(LocalDesign):
             lambda begin, end: kernels.correlate_rows(values, vector, begin, end, out), self.shape[1], self.entries
         )
         return out if columns is None else out[columns]
-
-    def _entries_of(self, columns: int) -> int:
-        """Return the entries of so many columns."""
-        return self.shape[0] * columns
 
     def moments(self, weights: Array) -> tuple[Array, Array]:
         """Return Σ_i weights_i x_ij and Σ_i weights_i x_ij² of every column."""

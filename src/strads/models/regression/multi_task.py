@@ -108,8 +108,9 @@ class MultiTaskDescent(Solver):
         return MultiTaskMinimum(self._W.T, intercept, self._gap / self._total)
 
     def verdict(self) -> dict[str, Any]:
-        """Return whether the goal was reached, and the relative gap."""
-        return {"is_converged": self._relative_gap <= self._goal, "reached": self._relative_gap}
+        """Return whether the goal was reached, the relative gap, and the objective at W = 0."""
+        reached = self._relative_gap
+        return {"converged": reached <= self._goal, "reached": reached, "null_objective": self._null}
 
     def _look(self) -> None:
         """Find the objective, the gap, and how strongly each column is pulled away from 0."""

@@ -67,7 +67,7 @@ class OneVsRest(Solver):
         """Return whether all problems are solved, and the largest relative gap."""
         found, _ = self.learnt()
         converged = all(solution.converged for solution in found)
-        return {"converged": converged, "relative_gap": max(solution.relative_gap for solution in found)}
+        return {"converged": converged, "reached": max(solution.relative_gap for solution in found)}
 
     def checkpoint_state(self, save: Save) -> Tree:
         """Return the solutions so far, and the state of the current problem."""

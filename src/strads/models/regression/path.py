@@ -218,7 +218,7 @@ class _Grid:
 
     def check(self, name: str) -> None:
         if self.values is None:
-            check_share(self, "eps", or_one=True)
+            check_share("eps", self.eps, or_one=True)
             check_whole_number(f"n_{name}s", self.count)
             return
         values = as_numbers(f"{name}s", self.values)

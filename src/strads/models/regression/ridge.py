@@ -84,7 +84,7 @@ class RidgeFit(Solver):
 
     def verdict(self) -> dict[str, Any]:
         """Return whether the goal was reached, and what was."""
-        return {"is_converged": self._reached <= self._goal, "reached": self._reached, "null_objective": self._null}
+        return {"converged": self._reached <= self._goal, "reached": self._reached, "null_objective": self._null}
 
 
 class LeastSquaresRidgeFit(RidgeFit):

@@ -37,6 +37,24 @@ class Progress:
     active: int
 
 
+def halved_length(objective: Callable[[float], float], start: float, promised: float) -> float:
+    """Return the first of 1, ½, ¼ … at which a step decreases the objective sufficiently (Armijo's rule), or 0.
+
+    Parameters
+    ----------
+    objective
+        Returns the objective after a share of the step.
+    start, promised
+        The objective before the step, and the slope there, which is at most 0 but for rounding.
+    """
+    length = 1.0
+    while length > 1e-10:
+        if objective(length) <= start + 1e-4 * length * min(promised, 0.0) + 1e-15 * abs(start):
+            return length
+        length *= 0.5
+    return 0.0
+
+
 OnProgress = Callable[[Progress], bool | None]
 
 

@@ -3,11 +3,10 @@
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from strads import cluster
-from strads.models.kernels.columns import DenseColumns
+from strads.models.kernels.columns import DenseColumns, matrix_of
 from strads.models.regression.design import Design
 from strads.models.regression.dual_sweeps import SequentialDescent
 from strads.models.regression.primal_newton import PrimalNewton
@@ -54,5 +53,5 @@ def _of_few_features(design: Design) -> Any:
     stored = len(columns.values)
     if features**3 > _FACTOR_PER_ENTRY * stored:
         return None
-    X = sp.csr_array((columns.values, columns.rows, columns.indptr), shape=(samples, features))
+    X = matrix_of(columns, features).T
     return X.toarray() if stored >= _DENSE * samples * features else X

@@ -104,7 +104,7 @@ class DualProblem:
 
     def primal(self, w: Array, intercept: float) -> float:
         """Return the primal objective; the intercept is the weight of the constant feature times its value."""
-        predictors = (self.design.correlate(w) if w.any() else 0.0) + intercept  # a pass over X less at the start
+        predictors = (self.design.correlate(w) if w.any() else 0.0) + intercept  # saves a pass over X at the start
         losses = np.maximum(1.0 - self.labels * predictors, 0.0)
         if self.is_squared:
             losses **= 2

@@ -20,7 +20,7 @@ from strads.models.kernels import datafits, local_columns
 from strads.models.kernels.columns import Columns, scaled_rows
 from strads.models.regression.least_squares import LeastSquares
 from strads.models.regression.problem import Problem
-from strads.models.regression.solver import Descent, LinearSolver, Progress, Solution, Stagnation
+from strads.models.regression.solver import Descent, LinearSolver, Progress, Solution, Stagnation, halved_length
 
 _LARGEST_FIRST_SET = 1000  # features
 _GROWTH = 3  # ratio of a working set to the support
@@ -204,14 +204,8 @@ class _WorkingSets(Descent):
             penalty = float(l1 @ np.abs(moved)) + 0.5 * float(l2 @ moved**2)
             return float(datafits.total_loss(self._datafit, self._z + length * image)) + penalty
 
-        start = objective(0.0)
         promised = -float(self._u @ image) + float(l1 @ (np.abs(w + step) - np.abs(w))) + float(l2 @ (w * step))
-        length = 1.0
-        while length > 1e-10:
-            if objective(length) <= start + 1e-4 * length * min(promised, 0.0) + 1e-15 * abs(start):
-                return length
-            length *= 0.5
-        return 0.0
+        return halved_length(objective, objective(0.0), promised)
 
     def _check_finite(self, correlations: Array, objective: float) -> None:
         finite = np.isfinite(correlations)

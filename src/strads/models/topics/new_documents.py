@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -12,8 +13,8 @@ from strads.models._growth import check_growth
 from strads.models.corpora.corpus import Corpus
 from strads.models.kernels.csr_rows import replace_rows
 from strads.models.topics.counts import TopicCounts
-from strads.models.topics.solver import GibbsSolver
-from strads.models.topics.training import TopicTraining
+from strads.models.topics.priors import Priors
+from strads.models.topics.training import EarlierCounts, TopicTraining
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,21 +98,22 @@ class FurtherDocuments:
         return TopicCounts(scipy.sparse.csr_array((found, topics, offsets), (self.n_words, old.shape[1])))
 
 
-class FurtherSolver(GibbsSolver):
+class FurtherTraining(TopicTraining):
     """Draws the topics of further documents; priors, and the topics of earlier documents, stay as they are.
 
     Parameters
     ----------
-    training : TopicTraining
-        Of the documents, with their words' earlier counts. Closed with the solver.
     counts : TopicCounts
         All counts before.
+    options
+        Those of `TopicTraining`.
     """
 
-    def __init__(self, training: TopicTraining, documents: FurtherDocuments, counts: TopicCounts, max_iter: int):
-        super().__init__(training, "no", 0, max_iter)
+    def __init__(self, documents: FurtherDocuments, counts: TopicCounts, priors: Priors, **options: Any):
+        earlier = EarlierCounts(documents.counts_before(counts), counts.totals, documents.n_words)
+        super().__init__(documents.corpus, priors, earlier=earlier, **options)
         self._documents, self._counts = documents, counts
 
-    def learnt_counts(self) -> TopicCounts:
+    def counts(self) -> TopicCounts:
         """Return the counts of all documents, earlier and further."""
-        return self._documents.counts_after(self._counts, super().learnt_counts())
+        return self._documents.counts_after(self._counts, super().counts())

@@ -1,7 +1,6 @@
 """One training run of LDA on the Static Engine: from a corpus to counts."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from strads.dds.files import check_announced
 from strads.engine.statistics import NodeStatistics
 from strads.errors import InputError
+from strads.models._iterative import EngineSolver, Epoch
 from strads.models.corpora.corpus import Corpus
 from strads.models.kernels.lda_likelihood import log_documents, log_topics, log_words
 from strads.models.kernels.lda_priors import better_alpha, better_beta, document_prior_sums, word_prior_sum
@@ -21,6 +21,7 @@ from strads.schmp import StaticEngine
 
 _WORKERS = 16  # most workers by default: independent of the threads, and so is the result
 _TOKENS_A_WORKER = 20_000  # of a small batch: sampling them takes 20 times as long as the rounds of an iteration
+_LEARN_EVERY = 10  # iterations between two fits of the priors
 _PRIOR_STEPS = 5  # fixed-point iterations at a time
 _ROUNDS = 4  # rounds between two synchronizations
 
@@ -44,10 +45,11 @@ class EarlierCounts:
     n_words: int
 
 
-class TopicTraining:
+class TopicTraining(EngineSolver):
     """Tokens, counts and their sampler on the nodes of `strads.init`; every token has a topic from the start.
 
-    A context manager: on exit the nodes release everything.
+    As a solver it draws every token's topic once an epoch; from time to time it fits the priors and evaluates the
+    likelihood.
 
     Parameters
     ----------
@@ -61,6 +63,11 @@ class TopicTraining:
         Threads of a single process.
     earlier : EarlierCounts, optional
         Counts of earlier documents, to which those of the corpus are added.
+    learn_priors : {"no", "symmetric", "asymmetric"}
+    evaluate_every : int
+        Number of epochs between two evaluations; 0 or −1: never.
+    max_iter : int
+        Number of the last epoch, which is evaluated as well.
 
     Attributes
     ----------
@@ -88,7 +95,11 @@ class TopicTraining:
         seed: int,
         threads: int | None,
         earlier: EarlierCounts | None = None,
+        learn_priors: str = "no",
+        evaluate_every: int = 0,
+        max_iter: int = 0,
     ):
+        self._learn_priors, self._evaluate_every, self._max_iter = learn_priors, evaluate_every, max_iter
         self.priors = priors
         self.n_tokens, self.n_words = corpus.n_tokens, corpus.n_words
         if corpus.vocabulary is None:
@@ -129,6 +140,24 @@ class TopicTraining:
             return WordBlock(empty_words(frequencies, topics, sparse))
         return WordBlock.of(earlier.rows.by_word[words], frequencies, sparse=sparse)
 
+    def run_epoch(self, number: int) -> Epoch:
+        """Draw all topics, and every 10 epochs the priors that fit them."""
+        nodes = self.iterate()
+        if self._learn_priors != "no" and number % _LEARN_EVERY == 0:
+            self.fit_priors(symmetric=self._learn_priors == "symmetric")
+        return Epoch(number * self.n_tokens, figures={"s_error": self.s_error}, nodes=nodes)
+
+    def evaluate(self, number: int) -> dict[str, float]:
+        """Return the log-likelihood, and the same per token as the objective."""
+        if self._evaluate_every < 1 or (number % self._evaluate_every and number != self._max_iter):
+            return {}
+        found = self.log_likelihood()
+        return {"log_likelihood": found, "objective": found / self.n_tokens}
+
+    def learnt(self) -> tuple[TopicCounts, Priors]:
+        """Return the word-topic counts, copied from the nodes, and the priors."""
+        return self.counts(), self.priors
+
     def iterate(self) -> tuple[NodeStatistics, ...]:
         """Draw the topic of every token once; returns statistics of each node."""
         iteration = self._engine.iterate()
@@ -145,7 +174,7 @@ class TopicTraining:
         )
         return float(sum(documents) + sum(words) + log_topics(self.totals(), self.priors.beta, self.n_words))
 
-    def learn_priors(self, *, symmetric: bool) -> None:
+    def fit_priors(self, *, symmetric: bool) -> None:
         """Fit α and β to the counts by a few steps (Minka 2000), each of which increases the likelihood."""
         alpha, beta, totals = self.priors.alpha, self.priors.beta, self.totals()
         if symmetric:
@@ -177,16 +206,6 @@ class TopicTraining:
         """Return the number of tokens of each topic, (K,)."""
         totals: NDArray[np.int64] = self._engine.each_node(lambda program: program.totals)[0]
         return totals
-
-    def close(self) -> None:
-        """Release everything on the nodes."""
-        self._engine.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def count_workers(tokens: int) -> int:

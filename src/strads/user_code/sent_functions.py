@@ -73,11 +73,11 @@ class _Carrier:
         return value
 
     def _module(self, module: types.ModuleType, names: frozenset[str]) -> types.ModuleType:
-        used = names & vars(module).keys()
-        if (module, used) not in self._modules:
-            carried = self._modules[module, used] = _CarriedModule(module.__name__)
+        if (module, names) not in self._modules:
+            carried = self._modules[module, names] = _CarriedModule(module.__name__)
+            used = names & vars(module).keys()
             vars(carried).update({name: self.carried(vars(module)[name], names) for name in used})
-        return self._modules[module, used]
+        return self._modules[module, names]
 
     def _function(self, function: types.FunctionType) -> types.FunctionType:
         if function not in self._done:

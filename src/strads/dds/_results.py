@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from strads.dds._dtypes import NUMERIC_KINDS
 from strads.dds._layout import concatenated
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray
 from strads.errors import InputError
+from strads.partition import offsets_of
 
 _ROWS_AT_A_TIME = 65_536
 _NUMBERS = (int, float, complex, np.number, np.bool_)

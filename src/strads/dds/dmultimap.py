@@ -16,8 +16,9 @@ from strads.dds._placement import Content
 from strads.dds._storage import Storage
 from strads.dds.dvector import dvector
 from strads.dds.operators.grouping import stored_groups
-from strads.dds.ragged import RaggedArray, offsets_of, places_of
+from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError, InputError
+from strads.partition import offsets_of, places_of
 
 
 class dmultimap(KeyedTable):

@@ -12,7 +12,8 @@ from strads.dds._indexing import row_number
 from strads.dds._layout import Bounds, Layout, inverse, numbers, owners, take
 from strads.dds._memory import release, zeros
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of, places_of
+from strads.dds.ragged import RaggedArray
+from strads.partition import offsets_of, places_of
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.details import Details
 from strads.schedule.kernels.parallel import index_dtype
 from strads.schedule.plan import Plan
@@ -392,7 +393,7 @@ def plan_of_chunks(chunks: Chunks, strategy: str, reason: str) -> Plan:
         strategy,
         reason,
         None,
-        np.concatenate([[0], np.cumsum(np.diff(chunks.bounds)[job_to_chunk])]).astype(np.int64),
+        offsets_of(np.diff(chunks.bounds)[job_to_chunk]),
         chunks.level[job_to_chunk],
         *linked(job_of[chunks.sources], job_of[chunks.targets], len(job_of)),
         parallelism=chunks.parallelism,

@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
+from strads.partition import offsets_of
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import SparseRecords
 from strads.schedule.records.parts import as_sparse
@@ -64,7 +65,7 @@ def coloured(bounds: NDArray[np.int64], ranges: RowRanges | None) -> Chunks | No
     if colours.max(initial=0) == MAX_COLOURS:
         return None
     order = np.argsort(colours, kind="stable")
-    chunks = chunks_of_ranges(np.append(0, np.cumsum(np.diff(bounds)[order])), ranges.of(order))
+    chunks = chunks_of_ranges(offsets_of(np.diff(bounds)[order]), ranges.of(order))
     if chunks is None:
         return None
     level = np.empty_like(chunks.level)

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.details import Details
 from strads.schedule.kernels.parallel import index_dtype
 from strads.schedule.plan import Plan
@@ -107,7 +108,7 @@ def plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
     jobs_of_stage = pieces[begins]
     tasks_of_stage = np.bincount(stage_of, weights=sizes).astype(np.int64)
     cuts = [np.arange(jobs) * tasks // jobs for jobs, tasks in zip(jobs_of_stage, tasks_of_stage, strict=True)]
-    first_task = np.concatenate([[0], np.cumsum(tasks_of_stage)])
+    first_task = offsets_of(tasks_of_stage)
     offsets = np.concatenate([*(start + cut for start, cut in zip(first_task, cuts, strict=False)), [problem.tasks]])
     order = np.argsort(level, kind="stable").astype(index_dtype(problem.tasks))
     stage = np.repeat(np.arange(len(jobs_of_stage)), jobs_of_stage)
@@ -121,10 +122,10 @@ def plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
 
 def _all_before(sizes: NDArray[np.int64]) -> Precedence:
     """Make every job of a stage wait for all jobs of the previous stage."""
-    first = np.concatenate([[0], np.cumsum(sizes)])
+    first = offsets_of(sizes)
     following = np.append(sizes[1:], 0)
     predecessors = np.repeat(np.concatenate([[0], sizes[:-1]]), sizes).astype(np.int32)
-    offsets = np.concatenate([[0], np.cumsum(np.repeat(following, sizes))]).astype(np.int64)
+    offsets = offsets_of(np.repeat(following, sizes))
     successors = [
         np.tile(np.arange(begin, end), size) for (begin, end), size in zip(pairwise(first[1:]), sizes, strict=False)
     ]

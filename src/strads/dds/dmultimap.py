@@ -105,8 +105,6 @@ class dmultimap(KeyedTable):
     def _stored(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> Storage:
         return stored_groups(rows, offsets)
 
-    # -- reading -------------------------------------------------------------------------------------------
-
     @property
     def offsets(self) -> NDArray[np.int64]:
         """Where the values of each key start among all values; shape (keys + 1,)."""
@@ -188,8 +186,6 @@ class dmultimap(KeyedTable):
         """Return a dict of lists."""
         rows = np.split(self.values(), self.offsets[1:-1]) if len(self) else []
         return dict(zip(self.keys().tolist(), (part.tolist() for part in rows), strict=True))
-
-    # -- writing -------------------------------------------------------------------------------------------
 
     def add(self, key: Any, value: Any) -> None:
         """Add a value to a key, after its existing ones.

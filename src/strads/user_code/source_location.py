@@ -11,7 +11,7 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 
 class SourceLine(NamedTuple):
-    """A line of a file, which may be another than that of the body: that of a function that it calls."""
+    """A line of source code: of the body, or of a function that it calls, perhaps in another file."""
 
     filename: str
     line: int

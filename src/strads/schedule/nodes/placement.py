@@ -1,4 +1,4 @@
-"""Placing a plan on nodes: which node runs which job, and which rows move when (thesis §4.2).
+"""Splitting a plan into the parts of the nodes: which rows move, when, and what waits for them (thesis §4.2).
 
 Rows travel in *units*: a block of a rotating table, a single row, or a shard of a SchMP program. The jobs that use a
 unit run in the order of their numbers; if two consecutive ones run on different nodes, the unit *moves* between them. A

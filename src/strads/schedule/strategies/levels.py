@@ -16,9 +16,9 @@ from strads.schedule.strategies.problem import Problem
 
 WINDOWS = (1024, 8192, 65_536)  # window sizes, in tasks, to try
 SAMPLES = 8  # windows sampled when a size is chosen
-SMALLEST_JOB = 3000.0  # nanoseconds of work, compared with which starting a job costs little
+SMALLEST_JOB_NS = 3000.0  # nanoseconds of work, compared with which starting a job costs little
 MAX_JOBS = 8  # of a level: each waits for all jobs of the level before
-WAITING = 1000.0  # nanoseconds until all threads have seen the end of a level
+WAITING_NS = 1000.0  # nanoseconds until all threads have seen the end of a level
 
 
 @njit(nogil=True, cache=True)
@@ -82,14 +82,14 @@ def _gain(problem: Problem, window: int) -> float:
         alone += work.sum()
         apart = _pieces(work) > 1
         moved = work * (1 + problem.handover_per_task / problem.nanoseconds_per_task)
-        together += np.where(apart, moved / 2 + WAITING, work).sum()
+        together += np.where(apart, moved / 2 + WAITING_NS, work).sum()
         base = top
     return alone / together if together else 1.0
 
 
 def _pieces(nanoseconds: NDArray[np.floating]) -> NDArray[np.int64]:
     """Number of jobs of each level."""
-    return np.clip(nanoseconds // SMALLEST_JOB, 1, MAX_JOBS).astype(np.int64)
+    return np.clip(nanoseconds // SMALLEST_JOB_NS, 1, MAX_JOBS).astype(np.int64)
 
 
 def plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:

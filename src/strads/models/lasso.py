@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from strads.checkpoints import data_digest
+from strads.checkpoints import learned_data
 from strads.models._file_contents import Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive
@@ -159,7 +159,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         self._dtype = X.dtype
         with self._ridge_fit(centred, loss, l2, **kind, goal=float(self.tol), max_iter=self.max_iter) as solver:
             seconds = time.perf_counter() - start
-            self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, loss))
+            self._train(solver, on_iteration, seconds=seconds, data=learned_data(X, loss))
         lost = lost_by_error(loss, self._shift.rounding(self.coef_, X.dtype), self._verdict["null_objective"])
         warn_of_rounding(self, lost, X.dtype)
         if not self._verdict["is_converged"]:

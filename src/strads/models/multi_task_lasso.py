@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from strads.checkpoints import data_digest
+from strads.checkpoints import learned_data
 from strads.errors import ArgumentError, InputError
 from strads.models._blas_threads import one_blas_thread
 from strads.models._iterative import OnIteration
@@ -97,7 +97,7 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
             )
             with solver:
                 seconds = time.perf_counter() - start
-                stopped = self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, Y, weights))
+                stopped = self._train(solver, on_iteration, seconds=seconds, data=learned_data(X, Y, weights))
         warn_of_rounding(self, self._rounding(Y), X.dtype)
         if not (self._verdict["is_converged"] or stopped):
             warn(

@@ -1,13 +1,12 @@
 """Where in a user's program an error has occurred."""
 
 import linecache
-import os
 import traceback
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple
 
-_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")  # with a separator
+from strads.installed import is_installed_file
 
 
 class SourceLine(NamedTuple):
@@ -34,7 +33,7 @@ def describe(filename: str, line: int) -> str:
 
 def is_user_file(filename: str) -> bool:
     """Whether a file is neither strads's nor a library's."""
-    return not filename.startswith(_PACKAGE) and "site-packages" not in filename
+    return not is_installed_file(filename)
 
 
 def innermost_user_line(trace: TracebackType | None) -> str | None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from strads.checkpoints import data_digest
+from strads.checkpoints import learned_data
 from strads.models._blas_threads import one_blas_thread
 from strads.models._iterative import IterativeEstimator, OnIteration
 from strads.models._warnings import warn
@@ -64,7 +64,7 @@ def fit_softmax(
         problem = RidgeProblem(blocks, ridge, bool(settings.fit_intercept), shift, begin)
         tol = float(settings.tol)
         with ClassSweeps(problem, l1, tol) if l1 else PreconditionedLbfgs(problem, tol) as solver:
-            data = data_digest(X, codes, weights, settings.classes_)
+            data = learned_data(X, codes, weights, settings.classes_)
             stopped = model._train(solver, on_iteration, seconds=time.perf_counter() - start, data=data)
     warn_of_rounding(model, problem.rounding(settings.coef_), X.dtype)
     if not (model._verdict["is_converged"] or stopped):

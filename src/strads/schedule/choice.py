@@ -78,7 +78,7 @@ def forced(problem: Problem, strategy: str) -> Plan:
         return STRATEGIES[strategy](problem)
     except PlanError as error:
         trial = replace(problem, copy_in_order=None)  # which may overwrite the records
-        # Whether a strategy applies shows only as it plans: the names take the time of all other plans.
+        # Only planning shows whether a strategy applies: finding the names takes as long as making all these plans.
         able = [name for name in STRATEGIES if name != strategy and serves(trial, name)]
         names = " or ".join(filter(None, (", ".join(able[:-1]), *able[-1:])))
         raise PlanError(f"strategy={strategy!r} cannot serve this loop: {error}. Use {names}") from error

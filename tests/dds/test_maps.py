@@ -227,7 +227,7 @@ class TestMap:
             (lambda: dmap({1: 1}).__setitem__(2, 0.5), InputError, "dtype='f8'"),
             (lambda: dmap({1: 1}).__setitem__(1, 0.5), InputError, "dtype='f8'"),
             (lambda: dmap([1], np.array([1 << 40]), dtype="i4"), InputError, "1099511627776 does not fit int32"),
-            (lambda: dmap({1: 1}, dtype="u1").__setitem__(2, np.uint16(256)), InputError, "256 does not fit uint8"),
+            (lambda: dmap({1: 1}, dtype="i1").__setitem__(2, np.int16(256)), InputError, "256 does not fit int8"),
             (lambda: dmap({1: 1}).__setitem__(2, [1, 2]), InputError, "does not fit"),
             (lambda: dmap({1: "x"}), ArgumentError, "strings"),
             (lambda: dmap([1, 2], [1.0]), InputError, "2 keys cannot have 1 values"),

@@ -526,7 +526,7 @@ def test_empty_loops() -> None:
         (ratings(100, 5, 5), "independent", ["tasks write 5 rows of W", "rotation"]),
         (edges(100, 50), "rotation", ["2 rows of W", "buckets"]),
         (scattered(100, 50, 2), "rotation", ["varying numbers", "buckets"]),
-        (scattered(100, 50, 9), "buckets", ["more than 4", "components or wavefront or sequential or locked could"]),
+        (scattered(100, 50, 9), "buckets", ["more than 4", "Use components, wavefront, sequential or locked"]),
         (uniform([9] * 4, [0, 1, 2, 3], np.arange(80).reshape(20, 4) % 9), "rotation", ["4 different", "up to 3"]),
     ],
 )

@@ -17,6 +17,7 @@ PACKAGE = Path(strads.__file__).parent
 # Each layer with those that it may import from, besides itself and those of `ANYWHERE`.
 LAYERS: dict[str, set[str]] = {
     "code_names": set(),
+    "installed": set(),
     "launchers": set(),
     "partition": set(),
     "rng": set(),
@@ -35,7 +36,7 @@ LAYERS: dict[str, set[str]] = {
     "models": {"checkpoints", "cluster", "dds", "schedule", "engine", "bodies", "loops", "schmp", "progress"},
 }
 _SHOWN = {"cli", "__main__"}  # what a person sees
-ANYWHERE = {"code_names", "errors", "launchers", "partition", "rng", "signals_while_compiling"}
+ANYWHERE = {"code_names", "errors", "installed", "launchers", "partition", "rng", "signals_while_compiling"}
 EXEMPT = {"__init__", "_kernel_cache", "_public", "_starting", "errors"}  # the package, with its public names
 
 

@@ -21,7 +21,7 @@ IS_COMMAND = _is_command()  # asked now: later, `sys.argv` is that of the module
 
 @contextmanager
 def ends_quietly() -> Iterator[None]:
-    """Context of further imports of such a process."""
+    """Context for further imports of the command: Ctrl-C in them prints one line."""
     if IS_COMMAND:
         end_quietly()
     try:

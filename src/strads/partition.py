@@ -1,7 +1,7 @@
-"""Cuts a range into consecutive parts."""
+"""Consecutive parts of a range, and where each begins."""
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 def even_bounds(count: int, parts: int) -> NDArray[np.int64]:
@@ -13,3 +13,23 @@ def even_bounds(count: int, parts: int) -> NDArray[np.int64]:
         From 0 to `count`, ascending.
     """
     return np.linspace(0, count, parts + 1).astype(np.int64)
+
+
+def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
+    """Return where parts of these lengths start, and where the last one ends: shape (parts + 1,)."""
+    count = np.shape(lengths)[0]
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
+    return offsets
+
+
+def places_of(offsets: NDArray[np.int64], parts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the places of the items of some parts, part by part in the given order."""
+    starts = offsets[parts]
+    return joined_ranges(starts, offsets[parts + 1] - starts)
+
+
+def joined_ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the numbers of several ranges, one range after the other."""
+    ends = offsets_of(lengths)
+    return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)

@@ -1,11 +1,13 @@
 """Fast re-execution: a program with restarts sees what it sees without."""
 
 import errno
+import gc
 import os
 import random
 import threading
 import time
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -560,6 +562,18 @@ def test_a_session_of_another_thread_and_of_a_forked_child(tmp_path):
         if child == 0:
             os._exit(current_session() is not None)
         assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_copies_of_a_session_are_freed_at_its_end(tmp_path):
+    with strads.init(threads=1, checkpoint_dir=tmp_path):
+        x = strads.dvector.zeros(1000)
+        strads.async_for(1000, lambda k, x: None, x)
+        session = weakref.ref(current_session())
+    deadline = time.monotonic() + 30
+    while session() is not None and time.monotonic() < deadline:  # the thread that writes may be about to end
+        gc.collect()
+        time.sleep(0.01)
+    assert session() is None
 
 
 @pytest.mark.parametrize("name", ["every", "keep"])

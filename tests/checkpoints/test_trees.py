@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from strads.checkpoints import Load, Save
+from strads.checkpoints.manifests import arrays_in, renamed
 from strads.errors import CheckpointError
 
 
@@ -40,6 +41,11 @@ class Chosen:
 
     def __init__(self):
         self.kept, self.other = np.zeros(3), object()
+
+
+class Named:
+    def __init__(self):
+        self.array, self.object, self.weights = "users", "items", np.zeros(1000)
 
 
 def round_trip(value, template=None, through_json=True):
@@ -130,6 +136,13 @@ def test_only_chosen_attributes():
     round_trip(saved, found)
     assert found.kept.tolist() == [1, 1, 1]
     assert found.other is other
+
+
+def test_attributes_with_the_names_of_a_tree():
+    tree = renamed(Save(lambda array: "0").apart(Named()), {"0": "1"}.get)
+    assert list(arrays_in(tree)) == ["1"]
+    found = Load(lambda name, target: np.ones(1000)).apart(tree, Named())
+    assert (found.array, found.object, found.weights.sum()) == ("users", "items", 1000)
 
 
 def test_chosen_attributes_must_exist():

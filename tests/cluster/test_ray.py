@@ -9,6 +9,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from strads.errors import ArgumentError, NodeFailure
 ray = pytest.importorskip("ray")
 cluster_utils = pytest.importorskip("ray.cluster_utils")
 ray_actor = pytest.importorskip("strads.cluster.ray.actor")
+places = pytest.importorskip("strads.cluster.ray.places")
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = {"num_cpus": 2, "object_store_memory": 300 << 20}
@@ -261,6 +263,21 @@ def test_too_few_cpus(machines, counts):
     with pytest.raises(ArgumentError, match=r"3 machines with 2, 2, 2 CPUs, 6 of these free"):
         strads.init("ray", address=machines.address, **counts)
     assert not ray.is_initialized()
+
+
+def test_machines_without_cpus_get_no_node(monkeypatch):
+    """As the head of a cluster on Kubernetes."""
+    cpus = [0, 4, 6, None]
+    nodes = [{"NodeID": f"{n}", "Alive": n is not None, "Resources": {"CPU": n} if n else {}} for n in cpus]
+    monkeypatch.setattr(places.ray, "nodes", lambda: nodes)
+    monkeypatch.setattr(
+        places, "placement_group", lambda bundles, strategy: SimpleNamespace(bundles=bundles, wait=lambda seconds: True)
+    )
+    group, threads = places.reserve(None, None, 1.0)
+    assert (group.bundles, threads) == ([{"CPU": 4}] * 2, 4)
+    nodes[1:] = []
+    with pytest.raises(ArgumentError, match="no machine of the Ray cluster has CPUs"):
+        places.reserve(None, None, 1.0)
 
 
 def test_no_cluster_at_the_address():

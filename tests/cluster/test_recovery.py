@@ -15,14 +15,14 @@ PROGRAM = """
 import os, random, signal, sys, threading, time
 import strads
 from checkpoints.crash_programs import PROGRAMS
-from strads.checkpoints.active import _sessions
+from strads.checkpoints import active
 
 if __name__ == "__main__":
     with strads.init("ray", nodes=2, threads=1, checkpoint_dir=sys.argv[2]) as runtime:
         pids = [node.pid for node in runtime.cluster.describe()]
 
         def kill():
-            while not _sessions or _sessions[-1].position < 4:
+            while active._session is None or active._session.position < 4:
                 time.sleep(0.002)
             os.kill(pids[int(sys.argv[3])], signal.SIGKILL)
 
@@ -117,7 +117,7 @@ import ray
 from ray.cluster_utils import Cluster
 import strads
 from checkpoints.crash_programs import PROGRAMS
-from strads.checkpoints.active import _sessions
+from strads.checkpoints import active
 
 if __name__ == "__main__":
     machines = Cluster()
@@ -126,7 +126,7 @@ if __name__ == "__main__":
     with strads.init("ray", nodes=4, threads=1, checkpoint_dir=sys.argv[1], **where) as runtime:
 
         def kill():
-            while not _sessions or _sessions[-1].position < 4:
+            while active._session is None or active._session.position < 4:
                 time.sleep(0.002)
             second.all_processes["raylet"][0].process.kill()
 

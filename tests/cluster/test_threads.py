@@ -4,6 +4,7 @@ import contextlib
 import contextvars
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 import strads
 from strads import cluster
 from strads.cluster import ThreadTeam
+from strads.cluster.critical_sections import interrupts_deferred
 
 # Each of a few jobs takes minutes. The first task of the long loop tells that it runs.
 LONG_LOOP = """
@@ -304,7 +306,7 @@ def test_threads_that_ask_at_once_get_the_same(monkeypatch):
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
 def test_bad_numbers_of_threads(threads):
-    with pytest.raises(strads.ArgumentError, match="whole number of threads"):
+    with pytest.raises(strads.ArgumentError, match=r"threads=.*: give a whole number, 1 or more"):
         strads.init(threads=threads)
 
 
@@ -315,6 +317,25 @@ def test_bad_numbers_of_seconds_and_bytes(name, value):
         with pytest.raises(strads.ArgumentError, match=f"{name}=.*give a number of"):
             strads.init(nodes=2, **{name: value})
         assert strads.cluster.current() is chosen
+
+
+@pytest.mark.parametrize("options", [{"checkpoint_every": 0}, {"checkpoint_dir": "nonsense://x"}])
+def test_an_init_that_fails_leaves_no_runtime(tmp_path, options):
+    threads = cluster.available_cores() + 1
+    with pytest.raises(strads.ArgumentError):
+        strads.init(threads=threads, **{"checkpoint_dir": tmp_path} | options)
+    assert cluster.current().threads != threads
+
+
+def test_a_deferred_interrupt_comes_even_after_an_error():
+    def fail():
+        with interrupts_deferred(cluster.current().cluster):
+            signal.raise_signal(signal.SIGINT)
+            raise ValueError
+
+    with pytest.raises(KeyboardInterrupt) as found:
+        fail()
+    assert isinstance(found.value.__context__, ValueError)
 
 
 def test_unknown_backend():

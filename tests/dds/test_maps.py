@@ -1,5 +1,6 @@
 """Maps and multimaps at the driver do what dicts do, and find keys with compiled code."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -225,6 +226,8 @@ class TestMap:
             (lambda: dmap({1: 1}).__setitem__("a", 1), ArgumentError, "whole numbers"),
             (lambda: dmap({1: 1}).__setitem__(2, 0.5), InputError, "dtype='f8'"),
             (lambda: dmap({1: 1}).__setitem__(1, 0.5), InputError, "dtype='f8'"),
+            (lambda: dmap([1], np.array([1 << 40]), dtype="i4"), InputError, "1099511627776 does not fit int32"),
+            (lambda: dmap({1: 1}, dtype="i1").__setitem__(2, np.int16(256)), InputError, "256 does not fit int8"),
             (lambda: dmap({1: 1}).__setitem__(2, [1, 2]), InputError, "does not fit"),
             (lambda: dmap({1: "x"}), ArgumentError, "strings"),
             (lambda: dmap([1, 2], [1.0]), InputError, "2 keys cannot have 1 values"),
@@ -236,6 +239,12 @@ class TestMap:
     def test_what_does_not_fit_is_refused(self, do, error, what):
         with pytest.raises(error, match=what):
             do()
+
+    def test_copies_are_independent(self):
+        m = dmap({1: 1.0})
+        for other in (copy.copy(m), copy.deepcopy(m), m.copy()):
+            other[2] = 2.0
+            assert (m.to_dict(), other.to_dict()) == ({1: 1.0}, {1: 1.0, 2: 2.0})
 
     def test_an_empty_map_learns_from_the_first_value(self):
         m = strads.dmap(dtype="f4")
@@ -340,6 +349,12 @@ class TestMultimap:
         m["b"] = []
         assert "b" not in m
 
+    def test_copies_are_independent(self):
+        m = dmultimap({1: [1.0]})
+        for other in (copy.copy(m), copy.deepcopy(m), m.copy()):
+            other.add(1, 2.0)
+            assert (m.to_dict(), other.to_dict()) == ({1: [1.0]}, {1: [1.0, 2.0]})
+
     @pytest.mark.parametrize(
         ("do", "error", "what"),
         [
@@ -348,6 +363,7 @@ class TestMultimap:
             (lambda: dmultimap([1, 2], [1]), InputError, "2 keys"),
             (lambda: dmultimap([1], [1]).add("a", 1), ArgumentError, "whole numbers"),
             (lambda: dmultimap([1], [1]).add(1, 0.5), InputError, "dtype='f8'"),
+            (lambda: dmultimap([1], np.array([1 << 40]), dtype="i4"), InputError, "does not fit int32"),
             (lambda: dmultimap([1], [1]).__setitem__(2, 1), ArgumentError, "a list or an array, not 1"),
             (lambda: dmultimap([1], [1]).__setitem__(2, np.array(1)), ArgumentError, "a list or an array"),
         ],

@@ -136,7 +136,19 @@ class TestMap:
             r.user = 1
             return 1
 
-        for v, function in ((dvector(np.zeros((4, 2))), spoil), (ratings(4), spoil_record)):
+        def spoil_by_helper(r):
+            spoil_record(r)
+            return 1
+
+        def spoil_within(r):
+            def inner():
+                r.user = 1
+
+            inner()
+            return 1
+
+        of_records = [(ratings(4), function) for function in (spoil_record, spoil_by_helper, spoil_within)]
+        for v, function in ((dvector(np.zeros((4, 2))), spoil), *of_records):
             before = v.to_list()
             with pytest.raises(BodyError, match=r"read-only.*|writeable"):
                 v.map(form(function))

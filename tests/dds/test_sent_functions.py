@@ -47,6 +47,12 @@ def closing(own):
         return helper(x) + own() + settings.SCALE + (inner(x - 1) if x > 0 else 0)
     return inner
 
+def by_a_cycle(x):
+    return sent_settings.sent_rates.helper(x) + by_the_same_cycle()
+
+def by_the_same_cycle():
+    return sent_settings.sent_rates.RATE
+
 def locked(x):
     with LOCK:
         return x * RATE
@@ -56,6 +62,8 @@ def default(x, *, scale=RATE):
     return x * scale
 """
 _SETTINGS = """
+import sent_rates
+
 SCALE = 1
 UNUSED = (number for number in range(3))  # cannot be pickled
 
@@ -98,6 +106,15 @@ def test_values_of_globals_and_of_modules(rates):
     assert [function(3) for function in found] == [(3 + 5) * 7, 5 + 3, -5, 5]
     assert found[0].__module__ == "sent_rates"
     assert found[0].__globals__["sent_settings"].__name__ == "sent_settings"
+
+
+def test_modules_that_import_each_other(rates):
+    found = arrived(rates, rates.by_a_cycle)
+    unchanged(rates)
+    assert found(3) == (3 + 5) + 5
+    carried = found.__globals__["sent_settings"].sent_rates
+    assert carried is not rates
+    assert carried.sent_settings is found.__globals__["sent_settings"]
 
 
 def test_closures(rates):

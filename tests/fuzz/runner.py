@@ -36,8 +36,8 @@ IN_PASSES = {
     "VISITS": 0,
     "MIN_TASKS": 0.001,
     "MIN_BYTES": 0,
-    "STRETCH": 0,
-    "STRETCH_BESIDE_PRIVATE": 0,
+    "STRETCH_BITS": 0,
+    "STRETCH_BITS_BESIDE_PRIVATE": 0,
 }  # short loops, too
 _OF_LONG_LOOPS = {name: getattr(rotation, name) for name in IN_PASSES}
 _numbers = count()

@@ -97,13 +97,13 @@ def values(table):
     ids=lambda body: body.__name__,
 )
 def test_rows_fetched_ahead_change_no_result(body, threads, monkeypatch):
-    monkeypatch.setattr(loop_sample, "WAITING", -1.0)
+    monkeypatch.setattr(loop_sample, "WAITING_SHARE", -1.0)
     monkeypatch.setattr(node_tasks, "_CACHED", 0)
     fetched, expected = make(body.__name__), make(body.__name__)
     stats = strads.async_for(TASKS, body, *fetched, strategy="sequential", threads=threads, fastmath=False)
     assert stats.plan.details.prefetch_distance > 0
     assert "tasks ahead" in stats.plan.explain()
-    monkeypatch.setattr(loop_sample, "WAITING", 2.0)
+    monkeypatch.setattr(loop_sample, "WAITING_SHARE", 2.0)
     other = strads.async_for(
         range(TASKS), body, *expected, strategy="sequential", threads=threads, fastmath=False, seed=1
     )

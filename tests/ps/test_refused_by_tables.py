@@ -35,6 +35,14 @@ def test_bad_rows_and_values_are_refused(act, error, message):
         ps.run(lambda worker, table: act(table), ps.Table(5, 2), workers=1)
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("make", [np.array, sparse.csc_array])
+def test_integers_that_would_wrap_are_refused(make, is_sparse):
+    values = make([[0, 1 << 40]])
+    with pytest.raises(InputError, match="1099511627776 does not fit int32"):
+        ps.run(lambda worker, table: table.inc([0], values), ps.Table(5, 2, "i4", sparse=is_sparse), workers=1)
+
+
 class _BoundedSSP(ps.SSP):
     def bound(self, clock):
         return 1.0
@@ -58,6 +66,8 @@ class _BoundedSSP(ps.SSP):
         (lambda: ps.SSP(-1), "staleness=-1"),
         (lambda: ps.ESSP(1.5), "staleness=1.5"),
         (lambda: ps.VAP(0), "v0=0"),
+        (lambda: ps.VAP("1"), "v0='1': give a number"),
+        (lambda: ps.VAP(1, "1"), "decay='1': give a number"),
         (lambda: ps.VAP(1, -1), "decay=-1"),
         (lambda: ps.run(count, workers=0), "workers=0"),
         (lambda: ps.run(count, workers=2, data=[1]), "1 workers were given"),

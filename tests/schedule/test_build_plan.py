@@ -120,7 +120,7 @@ def test_rotation_over_equal_blocks() -> None:
 @given(k_partite_loops(), st.booleans())
 def test_passes_over_a_grid_are_safe(records: AccessRecords, dealt: bool) -> None:
     near = (frozenset({0}),) if dealt else ()
-    with patch.multiple(rotation, VISITS=0, VISITS_OF_JOB=1, MIN_TASKS=1, MIN_BYTES=0, MIN_BLOCKS=2, STRETCH=0):
+    with patch.multiple(rotation, VISITS=0, VISITS_OF_JOB=1, MIN_TASKS=1, MIN_BYTES=0, MIN_BLOCKS=2, STRETCH_BITS=0):
         plan = build_plan(records, loop(records, near=near), threads=2, strategy="rotation")
         assert same(plan, build_plan(records, loop(records, near=near), threads=16, strategy="rotation"))
     verify_plan(plan, records)
@@ -360,8 +360,8 @@ def writes(records: AccessRecords, task: int) -> list[bool]:
 @settings(max_examples=100, deadline=None)
 @given(any_loops(), st.sampled_from(["wavefront", "sequential", "auto"]), st.sampled_from([3.0, 3000.0]))
 def test_in_order_the_result_is_that_of_the_sequential_loop(records: AccessRecords, strategy: str, job: float) -> None:
-    small = {"SMALLEST_JOB": job, "WAITING": job / 3, "WINDOWS": (16, 64)}
-    with patch.multiple(levels, **small), patch.object(chunks, "SMALLEST_CHUNK", job):
+    small = {"SMALLEST_JOB_NS": job, "WAITING_NS": job / 3, "WINDOWS": (16, 64)}
+    with patch.multiple(levels, **small), patch.object(chunks, "SMALLEST_CHUNK_NS", job):
         plan = build_plan(records, loop(records, in_order=True), threads=2, strategy=strategy)
     verify_plan(plan, records)
     assert conflicts_in_loop_order(plan, records)
@@ -370,7 +370,7 @@ def test_in_order_the_result_is_that_of_the_sequential_loop(records: AccessRecor
 @settings(max_examples=100, deadline=None)
 @given(any_loops(), st.sampled_from(["colouring", "auto"]))
 def test_chunks_of_one_colour_share_no_row_that_is_written(records: AccessRecords, strategy: str) -> None:
-    with patch.multiple(chunks, CHUNKS=(4, 16, 64), SMALLEST_CHUNK=0.1), suppress(PlanError):
+    with patch.multiple(chunks, CHUNKS=(4, 16, 64), SMALLEST_CHUNK_NS=0.1), suppress(PlanError):
         plan = build_plan(records, threads=2, strategy=strategy)
         verify_plan(plan, records)
         assert sorted(plan.order.tolist()) == list(range(records.tasks))
@@ -402,7 +402,7 @@ def test_tasks_that_only_read_a_row_do_not_wait_for_each_other() -> None:
 @settings(max_examples=50, deadline=None)
 @given(any_loops(), st.sampled_from([0, 1, 256]))
 def test_chunks_with_many_readers_wait_for_what_they_must(records: AccessRecords, readers: int) -> None:
-    with patch.multiple(chunks, CHUNKS=(16, 64), SMALLEST_CHUNK=0.1, MAX_READERS=readers):
+    with patch.multiple(chunks, CHUNKS=(16, 64), SMALLEST_CHUNK_NS=0.1, MAX_READERS=readers):
         plan = build_plan(records, threads=2, strategy="wavefront")
     verify_plan(plan, records)
     assert conflicts_in_loop_order(plan, records)
@@ -526,7 +526,7 @@ def test_empty_loops() -> None:
         (ratings(100, 5, 5), "independent", ["tasks write 5 rows of W", "rotation"]),
         (edges(100, 50), "rotation", ["2 rows of W", "buckets"]),
         (scattered(100, 50, 2), "rotation", ["varying numbers", "buckets"]),
-        (scattered(100, 50, 9), "buckets", ["more than 4", "components or wavefront or sequential or locked could"]),
+        (scattered(100, 50, 9), "buckets", ["more than 4", "Use components, wavefront, sequential or locked"]),
         (uniform([9] * 4, [0, 1, 2, 3], np.arange(80).reshape(20, 4) % 9), "rotation", ["4 different", "up to 3"]),
     ],
 )

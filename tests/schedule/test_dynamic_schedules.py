@@ -110,6 +110,21 @@ def test_arrays_of_another_length_are_refused():
             PrioritySchedule(range(5), 1, rest=rest)
 
 
+@pytest.mark.parametrize("prioritize", [True, False])
+def test_a_violation_of_nan_counts_as_the_largest(prioritize):
+    schedule = ViolationSchedule(range(100), 1, prioritize=prioritize, seed=0)
+    violations = np.ones(100)
+    violations[3] = np.nan
+    schedule.refresh(violations)
+    assert np.isfinite(schedule.expected())
+    drawn = set()
+    for _ in range(2000):
+        plan, _ = schedule.propose()
+        schedule.feedback(plan, np.ones(len(plan)))
+        drawn |= set(plan.tolist())
+    assert 3 in drawn
+
+
 def test_feedback_on_a_victim_is_refused():
     X = np.repeat(np.random.default_rng(0).normal(size=(50, 1)), 6, axis=1)
     schedule = PrioritySchedule(range(6), 2, dependencies=dense_dependencies(X, 2), seed=0)

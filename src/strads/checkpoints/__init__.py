@@ -8,9 +8,9 @@ write it in the background.
 from strads.checkpoints.active import (
     checkpoint,
     current_session,
-    data_digest,
     forget,
     has_session,
+    learned_data,
     observe,
     perform,
     preparing,
@@ -22,7 +22,7 @@ from strads.checkpoints.memory import is_shared
 from strads.checkpoints.on_nodes import LoadTicket, SaveTicket, loading, saving
 from strads.checkpoints.operators import Data, Operator
 from strads.checkpoints.re_execution import SessionLoad
-from strads.checkpoints.row_sums import RowSum, row_sum, total
+from strads.checkpoints.row_sums import RowSum, row_sum, total_row_sum
 from strads.checkpoints.session import Session
 from strads.checkpoints.snapshots import Counters, SnapshotSave
 from strads.checkpoints.trees import Load, Save, Tree
@@ -42,11 +42,11 @@ __all__ = [
     "Tree",
     "checkpoint",
     "current_session",
-    "data_digest",
     "digest",
     "forget",
     "has_session",
     "is_shared",
+    "learned_data",
     "loading",
     "observe",
     "perform",
@@ -55,5 +55,5 @@ __all__ = [
     "row_sum",
     "running_session",
     "saving",
-    "total",
+    "total_row_sum",
 ]

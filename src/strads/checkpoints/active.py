@@ -12,11 +12,16 @@ from strads.checkpoints.session import Session
 from strads.checkpoints.trees import Load, Save
 from strads.errors import ArgumentError, CheckpointError
 
-_sessions: list[Session] = []  # the innermost last
+_session: Session | None = None
+
+
+def _leave() -> None:
+    global _session
+    _session = None
 
 
 if hasattr(os, "register_at_fork"):  # a child is another program
-    os.register_at_fork(after_in_child=_sessions.clear)
+    os.register_at_fork(after_in_child=_leave)
 
 
 def current_session() -> Session | None:
@@ -24,15 +29,16 @@ def current_session() -> Session | None:
 
     None if there is none, if an operator is running, or in another thread than the session's.
     """
-    if not _sessions:
+    session = _session
+    if session is None or session.is_inside or session.closed or not session.is_of_this_thread:
         return None
-    session = _sessions[-1]
-    return None if session.is_inside or session.closed or not session.is_of_this_thread else session
+    return session
 
 
 def has_session() -> bool:
     """Whether the program has checkpoints, also while an operator runs."""
-    return any(not session.closed for session in _sessions)
+    session = _session
+    return session is not None and not session.closed
 
 
 def perform(operator: Operator) -> Any:
@@ -49,21 +55,24 @@ def preparing() -> Iterator[None]:
         yield
 
 
-def data_digest(*data: Any, start: Any = None) -> Data | None:
-    """Return what identifies data if operators are being identified, else None; training may change `start`."""
+def learned_data(*data: Any, start: Any = None) -> Data | None:
+    """Return the data that an operator learns from, with its digest, or None without checkpoints.
+
+    `start` is what training starts from and may change.
+    """
     return None if current_session() is None else Data(data, start)
 
 
 def observe(root: Any, *, writes: bool = False) -> None:
     """Declare that the program is about to read a root's state outside of operators, or to write it."""
-    if _sessions:
-        _sessions[-1].observe(root, writes=writes)
+    if (session := _session) is not None:
+        session.observe(root, writes=writes)
 
 
 def forget(root: Any) -> None:
     """Declare that nothing will read a root any more, also when the program is executed again."""
-    if _sessions:
-        _sessions[-1].forget(root)
+    if (session := _session) is not None:
+        session.forget(root)
 
 
 def record(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -119,18 +128,17 @@ def record(function: Callable[..., Any], *arguments: Any) -> Any:
 @contextmanager
 def running_session(session: Session) -> Iterator[Session]:
     """Context in which operators belong to a session; SIGTERM writes a last snapshot. Closes it at the end."""
-    if has_session():
-        raise ArgumentError(
-            f"this program is already saved to {_sessions[-1].folder.url}: checkpoints cannot be nested"
-        )
-    _sessions.append(session)
+    global _session
+    if _session is not None and not _session.closed:
+        raise ArgumentError(f"this program is already saved to {_session.folder.url}: checkpoints cannot be nested")
+    _session = session
     try:
         with snapshot_at_sigterm(session):
             yield session
     finally:
         session.close()
-        if session in _sessions:  # not in the child of a fork
-            _sessions.remove(session)
+        if _session is session:  # not in the child of a fork
+            _leave()
 
 
 @contextmanager

@@ -16,7 +16,8 @@ import xxhash
 from strads.checkpoints.checksums import checksum_of
 from strads.checkpoints.row_sums import without_padding
 from strads.checkpoints.trees import attributes_of, is_plain
-from strads.code_names import all_names, global_names
+from strads.code_names import all_names, cell_value, global_names
+from strads.installed import is_installed_module
 
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 
@@ -125,9 +126,9 @@ def _described_code(value: Any) -> tuple[str, tuple[Any, ...]] | None:
         names = value.co_names, value.co_varnames, value.co_freevars
         return f"code {value.co_name}", (value.co_code, value.co_consts, names)
     if isinstance(value, types.FunctionType):
-        cells = tuple(cell.cell_contents for cell in value.__closure__ or () if _is_bound(cell))
+        cells = tuple(map(cell_value, value.__closure__ or ()))
         defaults = value.__defaults__, tuple(sorted((value.__kwdefaults__ or {}).items()))
-        used = () if _is_installed(value.__module__) else tuple(_globals_of(value))
+        used = () if is_installed_module(value.__module__) else tuple(_globals_of(value))
         return f"function {value.__name__}", (value.__code__, defaults, cells, used)
     if isinstance(value, types.MethodType):
         return kind, (value.__func__, value.__self__)
@@ -140,7 +141,7 @@ def _described_code(value: Any) -> tuple[str, tuple[Any, ...]] | None:
     if hasattr(value, "py_func"):  # of Numba
         return kind, (value.py_func,)
     if isinstance(value, type):
-        if _is_installed(value.__module__):
+        if is_installed_module(value.__module__):
             return f"{kind} {value.__name__}", ()
         own = [(name, item) for name, item in sorted(vars(value).items()) if not _is_of_python(name, item)]
         return f"{kind} {value.__name__}", (value.__bases__, *own)
@@ -155,24 +156,13 @@ def _globals_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for name in sorted(global_names(function.__code__) & function.__globals__.keys()):
         value = function.__globals__[name]
         yield name, value
-        if isinstance(value, types.ModuleType) and not _is_installed(value.__name__):
+        if isinstance(value, types.ModuleType) and not is_installed_module(value.__name__):
             yield from ((member, vars(value)[member]) for member in sorted(names & vars(value).keys()))
 
 
 def _is_of_python(name: str, item: Any) -> bool:
     """Whether Python has made an attribute of a class, such as `__doc__`."""
     return name == "_abc_impl" or (name.startswith("__") and not isinstance(item, types.FunctionType))
-
-
-def _is_installed(module: str | None) -> bool:
-    """Whether a module is strads, Python's, or of a package: its code is that of a version, and not the program's."""
-    name = (module or "").split(".")[0]
-    if name == "__main__":
-        return False
-    if name == "strads" or name in sys.stdlib_module_names:
-        return True
-    file = getattr(sys.modules.get(name), "__file__", None) or ""
-    return "site-packages" in file or "dist-packages" in file
 
 
 def _columns(value: Any) -> tuple[Any, ...]:
@@ -184,11 +174,3 @@ def _columns(value: Any) -> tuple[Any, ...]:
     if names is None:
         return (np.asarray(value),)
     return tuple((str(name), np.asarray(value[name])) for name in names)
-
-
-def _is_bound(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True

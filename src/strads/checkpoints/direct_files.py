@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 BLOCK = 4096  # bytes; direct writes begin and end at multiples of it, in memory and in the file
 _BUFFER = 1 << 20  # bytes
-_AT_ONCE = 64  # blocks; of those copied, as many buffers exist
+_AT_ONCE = 64  # blocks per system call; at most as many buffers are in use at a time
 
 
 def aligned(count: int) -> NDArray[np.uint8]:

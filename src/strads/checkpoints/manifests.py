@@ -40,9 +40,9 @@ class Manifest:
     checksums
         Checksum of each array file that the trees name.
     journal
-        Files with the operators up to here, but for the last ones.
+        Journal files with the operators up to here, except the latest.
     tail
-        Those.
+        The latest operators, which no journal file has yet.
     observed
         Positions of snapshots that stay because the program has read tables there.
     name

@@ -219,8 +219,6 @@ class ReExecution:
         self._restored = {number for number, _ in wanted}
         return True
 
-    # -- results -------------------------------------------------------------------------------------------
-
     def _restore_early(self, root: Any, number: int, position: int) -> bool:
         """Restore a result from the newest snapshot, if nothing has changed it until then."""
         newest = self._found.newest
@@ -234,8 +232,6 @@ class ReExecution:
         self._roots.changes()
         self._steps = that_count(self._steps, self._roots, self._stale)
         return True
-
-    # -- writes of the driver's own code -------------------------------------------------------------------
 
     def _keep(self, number: int, position: int) -> None:
         """Keep what skipped operators have read, before the program's own code writes it."""

@@ -29,7 +29,7 @@ def row_sum(values: NDArray[Any], first: int) -> RowSum:
     return int(low), int(high)
 
 
-def total(sums: Iterable[RowSum]) -> RowSum:
+def total_row_sum(sums: Iterable[RowSum]) -> RowSum:
     """Return the sums of a table from those of its parts."""
     low = high = 0
     for part in sums:

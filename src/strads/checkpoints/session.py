@@ -125,8 +125,6 @@ class Session:
         """Return the name of the operator that ran next in the earlier run; None if that is unknown."""
         return self._journal.entries[self.position].name if self.is_skipping else None
 
-    # -- operators -----------------------------------------------------------------------------------------
-
     def perform(self, operator: Operator) -> Any:
         """Run an operator, or skip it if it has been run."""
         fresh = [root for root in operator.roots if self._roots.find(root) is None]
@@ -191,8 +189,6 @@ class Session:
             self._replace_nodes(error, running=1)
             late.reset()
             return late.operator.run()
-
-    # -- lost nodes ----------------------------------------------------------------------------------------
 
     def _save_new(self, operator: Operator, touched: list[int]) -> bool:
         """Ensure that a snapshot has all that an operator uses, in case nodes are lost; returns whether it has."""
@@ -303,8 +299,6 @@ class Session:
             self._past.observe(root, number, self.position, writes=writes)
         elif number in self._changed_by_operators:
             self._writer.observed.add(self.position)
-
-    # -- snapshots -----------------------------------------------------------------------------------------
 
     def _after(self) -> None:
         """Take a snapshot if one is due; end the program if it was asked to."""

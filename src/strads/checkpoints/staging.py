@@ -29,7 +29,7 @@ class Buffers:
         self._lock = threading.Lock()
 
     def begin(self, snapshot: str) -> None:
-        """Let all stages of a snapshot use what that before has used, and release what it has not."""
+        """Begin a snapshot: its stages reuse the buffers of the previous one; the others are freed."""
         with self._lock:
             if snapshot != self._snapshot:
                 self._snapshot, self._free, self._used = snapshot, self._used, defaultdict(list)

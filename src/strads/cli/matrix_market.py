@@ -13,7 +13,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from strads.dds.csv_dialect import WHITESPACE, Dialect
-from strads.dds.csv_parse import RecordFormat, line_of_record, parse_fixed_block
+from strads.dds.csv_parse import RecordFormat, line_of_record, parse_block
 from strads.dds.files import check_announced, numbered_blocks
 from strads.errors import InputError
 
@@ -136,11 +136,12 @@ def _records(path: Path, header: _Header, blocks: Iterator[tuple[int, bytes]]) -
     if header.field != "pattern":
         names.append(("value", _FIELDS[header.field]))
     record = np.dtype(names, align=True)
-    form = RecordFormat(str(path), _DIALECT, record, tuple(range(header.width)), header.width, header.line + 1)
+    places = tuple(range(header.width))
+    form = RecordFormat(str(path), _DIALECT, record, places, header.width, header.line + 1, is_declared=False)
     yield np.empty(0, record)
     before = 0
     for line, block in blocks:
-        found = parse_fixed_block(block, line, form)
+        found = parse_block(block, line, form)
         for row, problem in _problems(found, header, before):
             raise InputError(f"{path}:{line_of_record(block, line, row, _DIALECT)}: {problem}")
         before += len(found)

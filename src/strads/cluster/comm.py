@@ -72,8 +72,6 @@ class Comm(ABC):
         self.traffic = Traffic()
         self._counting = threading.Lock()
 
-    # -- provided by the backend ---------------------------------------------------------------------------
-
     @abstractmethod
     def _transmit(self, to: int, tag: int, message: Message) -> None:
         """Start sending; the message's memory may change as soon as this returns."""
@@ -85,8 +83,6 @@ class Comm(ABC):
     def _idle(self, seen: int, seconds: float) -> None:
         """Wait for an arrival, at most `seconds`; also the place to receive it."""
         self._inbox.wait(seen, seconds)
-
-    # -- messages ------------------------------------------------------------------------------------------
 
     def send(self, value: Any, to: int, tag: int = 0) -> None:
         """Send a value; never waits for the receiver. Arrays may be changed afterwards.
@@ -236,8 +232,6 @@ class Comm(ABC):
             with self._counting:
                 self.traffic.bytes_sent += nbytes
                 self.traffic.messages_sent += 1
-
-    # -- collectives ---------------------------------------------------------------------------------------
 
     def barrier(self) -> None:
         """Wait until all nodes have called this (dissemination: log₂ size rounds)."""

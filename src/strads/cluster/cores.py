@@ -1,4 +1,4 @@
-"""Available cores, and checks of thread and node counts."""
+"""Available cores, and checks of counts."""
 
 import numbers
 import os
@@ -14,9 +14,9 @@ def available_cores() -> int:
 
 
 def check_count(name: str, value: object) -> int:
-    """Return a valid number of threads or nodes, or raise ArgumentError."""
+    """Return a whole number of at least 1, or raise ArgumentError."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise ArgumentError(f"{name}={value!r}: give a whole number of {name}, 1 or more")
+        raise ArgumentError(f"{name}={value!r}: give a whole number, 1 or more")
     return int(value)
 
 

@@ -35,5 +35,5 @@ def interrupts_deferred(cluster: Cluster) -> Iterator[Callable[[], bool]]:
         yield lambda: came > 0
     finally:
         signal.signal(signal.SIGINT, previous)
-        if came:  # even if an error has come meanwhile, which the program may handle
+        if came:  # also after an error, which the program may catch
             raise KeyboardInterrupt

@@ -12,7 +12,7 @@ _thread = threading.local()
 _running: contextvars.ContextVar[tuple[object, ...]] = contextvars.ContextVar("running", default=())
 
 
-def work_for_the_driver() -> None:
+def mark_as_worker() -> None:
     """Mark this thread as part of a program that the driver waits for."""
     _thread.is_worker = True
 

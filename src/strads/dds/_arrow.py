@@ -7,8 +7,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError, InputError
+from strads.partition import offsets_of
 
 
 def storage_from_arrow(data: Any) -> Storage:

@@ -1,11 +1,9 @@
 """Which dtypes a table may have."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from strads.errors import ArgumentError, InputError
+from strads.errors import ArgumentError
 
 NUMERIC_KINDS = "biufc"
 _DOUBLE = {"f": "f8", "c": "c16"}  # the widest numbers of compiled code
@@ -49,16 +47,6 @@ def check_dtype(dtype: np.dtype) -> None:
             )
         if not _is_number(field):
             raise ArgumentError(f"field {name!r} cannot hold {field!r}: {_remedy(field)}")
-
-
-def check_integers_fit(values: NDArray[Any], dtype: np.dtype) -> None:
-    """Raise InputError if whole numbers are beyond the limits of an integer dtype: a conversion would wrap them."""
-    if values.dtype.kind not in "iu" or dtype.kind not in "iu" or np.can_cast(values.dtype, dtype) or not values.size:
-        return
-    limits = np.iinfo(dtype)
-    for value in (values.min(), values.max()):
-        if not limits.min <= value <= limits.max:
-            raise InputError(f"{value} does not fit {dtype}, which holds {limits.min} to {limits.max}")
 
 
 def _is_number(dtype: np.dtype) -> bool:

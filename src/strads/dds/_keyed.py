@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from strads.checkpoints import observe
 from strads.cluster import Cluster
 from strads.dds._display import SHOWN_ROWS, memory
-from strads.dds._dtypes import check_dtype, check_integers_fit, resolve_dtype
+from strads.dds._dtypes import check_dtype, resolve_dtype
 from strads.dds._hash_index import NOT_FOUND, Groups, HashIndex
 from strads.dds._hashing import hash_keys
 from strads.dds._keys import Key, Keys, check_key, decode_key, decode_keys, encode_keys
@@ -18,6 +18,7 @@ from strads.dds._layout import take
 from strads.dds._spread import SpreadIndex
 from strads.dds._storage import Storage, as_storage
 from strads.dds.dvector import dvector
+from strads.dds.integers import check_integers_fit
 from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError, InputError, StradsError, UnknownKeyError
 
@@ -63,6 +64,10 @@ class KeyedTable(ABC):
     @abstractmethod
     def copy(self) -> "KeyedTable":
         """Return an independent table with the same content."""
+
+    def __copy__(self) -> "KeyedTable":
+        """Return an independent copy: a shallow one would share the deferred changes."""
+        return self.copy()
 
     @abstractmethod
     def _settle(self) -> None:
@@ -241,10 +246,6 @@ class KeyedTable(ABC):
             return source.astype(self._dtype, copy=False)
         except (TypeError, ValueError) as error:
             raise InputError(f"values of {source.dtype} do not fit {self._dtype}: {error}") from error
-
-    def __copy__(self) -> "KeyedTable":
-        """Return an independent copy: a shallow one would share changes that are not carried out yet."""
-        return self.copy()
 
     def _no_rows(self) -> NDArray[Any]:
         return np.empty((0, *(self._row or ())), self._dtype or np.float64)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError
+from strads.partition import offsets_of
 
 Bounds = NDArray[np.int64]
 

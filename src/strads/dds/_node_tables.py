@@ -15,8 +15,9 @@ from strads.cluster import Node
 from strads.dds._hash_index import HashIndex
 from strads.dds._layout import Bounds, Layout, numbers, take
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of, places_of
+from strads.dds.ragged import RaggedArray
 from strads.dds.shard import Shard, fetch_ranges
+from strads.partition import offsets_of, places_of
 
 Selection = tuple[int, int] | NDArray[np.int64]
 

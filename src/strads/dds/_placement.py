@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from strads.checkpoints import Load, Save, SnapshotSave, Tree, digest, is_shared, observe, row_sum, total
+from strads.checkpoints import Load, Save, SnapshotSave, Tree, digest, is_shared, observe, row_sum, total_row_sum
 from strads.cluster import Cluster
 from strads.dds._layout import Bounds, Layout, numbers
 from strads.dds._memory import copied
@@ -152,8 +152,6 @@ class Content:
         self.nodes.run(copy_table, name)
         return Content.on_nodes(self.nodes.cluster, name, self.layout, self.nodes.bounds)
 
-    # -- checkpoints ---------------------------------------------------------------------------------------
-
     @property
     def is_on_nodes(self) -> bool:
         """Whether only the nodes have the content."""
@@ -169,7 +167,7 @@ class Content:
             sums = self._spread.run(sum_rows, each=[(int(number),) for number in first])
         else:
             return None
-        return digest(total(sums), self.layout.offsets)
+        return digest(total_row_sum(sums), self.layout.offsets)
 
     def is_shared(self) -> bool:
         """Whether other code may have a view of the content at the driver."""

@@ -19,8 +19,6 @@ from strads.dds.dvector import dvector
 from strads.errors import InputError, ProgramStopped
 
 T = TypeVar("T")
-
-
 Share = Callable[[Sequence[str], int], list[list[Any]]]
 MakeReader = Callable[[Any], PartReader]
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from strads.dds._dtypes import NUMERIC_KINDS
 from strads.dds._layout import concatenated
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of
+from strads.dds.ragged import RaggedArray
 from strads.errors import InputError
+from strads.partition import offsets_of
 
 _ROWS_AT_A_TIME = 65_536
 _NUMBERS = (int, float, complex, np.number, np.bool_)
@@ -124,13 +125,10 @@ class Collector:
         Origin of the results.
     first : (shape, place), optional
         The shape required of all results and where it was found, if an earlier result has determined it.
-    count
-        Number of results.
     """
 
     source: Source
     first: tuple[Shape, str] | None = None
-    count: int = 0
     _pending: list[Any] = field(default_factory=list)  # results not packed yet
     _places: list[Any] = field(default_factory=list)  # those of the pending results
     _chunks: list[list[NDArray[Any]]] = field(default_factory=list)  # arrays of packed results
@@ -149,7 +147,6 @@ class Collector:
             self.first = shape, self.source.short(at)
         elif shape != self.first[0]:
             self._refuse_mixed(shape, at)
-        self.count += 1
         self._pending.append(result)
         self._places.append(at)
         if len(self._pending) == _ROWS_AT_A_TIME:

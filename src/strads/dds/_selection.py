@@ -10,8 +10,9 @@ from strads.dds._layout import Layout, numbers
 from strads.dds._node_tables import Selection
 from strads.dds._spread import Spread
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of, read_only
+from strads.dds.ragged import RaggedArray, read_only
 from strads.errors import ArgumentError, InputError
+from strads.partition import offsets_of
 
 
 class NeedsAllRows(Exception):

@@ -13,8 +13,9 @@ from strads.dds._hash_index import HashIndex
 from strads.dds._layout import Bounds, Layout, inverse, numbers, owners
 from strads.dds._node_tables import Selection, read_rows, read_values, store_index, write_rows
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of, places_of
+from strads.dds.ragged import RaggedArray
 from strads.errors import NodeFailure
+from strads.partition import offsets_of, places_of
 
 _LOST = "the content of this table was stored on the nodes and is lost with them"
 

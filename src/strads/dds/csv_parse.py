@@ -64,17 +64,6 @@ def parse_block(block: bytes, first_line: int, form: RecordFormat) -> NDArray[An
     return parse_fields(block, first_line, form) if records is None else records
 
 
-def parse_fixed_block(block: bytes, first_line: int, form: RecordFormat) -> NDArray[Any]:
-    """The same as `parse_block` for a format that determines the columns: no error advises to declare others."""
-    if not block.strip():
-        return np.empty(0, form.record)
-    try:
-        return parse_block(block, first_line, form)
-    except InputError as error:
-        message, advised, _ = str(error).rpartition("; ")
-        raise InputError(f"{message}; correct the line" if advised else str(error)) from error
-
-
 def line_of_record(block: bytes, first_line: int, row: int, dialect: Dialect) -> int:
     """Return the line of a record of a block; blank lines and comments are not records."""
     lines = block.decode("utf-8", "replace").split("\n")
@@ -190,29 +179,29 @@ def _number(text: str, column: str, where: str, form: RecordFormat) -> float:
     if dtype.kind == "b":
         return _BOOLS[text.lower()]
     if dtype.kind in "iu":
-        return _check_integer(text, dtype, start, found)
-    return _check_float(text, dtype, start, found, "declare the column as 'f8' or " if form.is_declared else "")
+        return _check_integer(text, dtype, start, found, form.is_declared)
+    return _check_float(text, dtype, start, found, form.is_declared)
 
 
-def _check_integer(text: str, dtype: np.dtype, start: str, found: str) -> int:
+def _check_integer(text: str, dtype: np.dtype, start: str, found: str, is_declared: bool) -> int:
     try:
         value = int(text)
     except ValueError as error:  # a number with a fraction or an exponent
-        raise InputError(f"{start}: {found}; declare the column as 'f4' or 'f8', or correct the line") from error
+        advice = "declare the column as 'f4' or 'f8', or " if is_declared else ""
+        raise InputError(f"{start}: {found}; {advice}correct the line") from error
     limits = np.iinfo(dtype)
     if not limits.min <= value <= limits.max:
-        raise InputError(
-            f"{start}: {found}, outside {limits.min} … {limits.max}; "
-            "declare the column as a wider type or correct the line"
-        )
+        advice = "declare the column as a wider type or " if is_declared else ""
+        raise InputError(f"{start}: {found}, outside {limits.min} … {limits.max}; {advice}correct the line")
     return value
 
 
-def _check_float(text: str, dtype: np.dtype, start: str, found: str, advice: str) -> float:
+def _check_float(text: str, dtype: np.dtype, start: str, found: str, is_declared: bool) -> float:
     value = float(text)
     if not np.isfinite(value):
         raise InputError(f"{start}: {found}, which is not finite; remove the line or fill in a number")
     if abs(value) > float(np.finfo(dtype).max):
+        advice = "declare the column as 'f8' or " if is_declared else ""
         raise InputError(f"{start}: {found}, beyond {np.finfo(dtype).max}; {advice}correct the line")
     return value
 

@@ -82,8 +82,6 @@ class dmap(KeyedTable):
         last = groups.order[groups.offsets[1:] - 1]
         self._replace(groups, dvector(rows[last], copy=False))
 
-    # -- reading -------------------------------------------------------------------------------------------
-
     def __len__(self) -> int:
         return len(self._index) + len(self._added) - len(self._removed)
 
@@ -125,8 +123,6 @@ class dmap(KeyedTable):
     def to_dict(self) -> dict[Key, Any]:
         """Return a dict of Python numbers, lists of them, or tuples for records."""
         return dict(zip(self.keys().tolist(), self.table.to_list(), strict=True))
-
-    # -- writing -------------------------------------------------------------------------------------------
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Set the value of one or several keys; missing keys are added.

@@ -16,8 +16,9 @@ from strads.dds._placement import Content
 from strads.dds._storage import Storage
 from strads.dds.dvector import dvector
 from strads.dds.operators.grouping import stored_groups
-from strads.dds.ragged import RaggedArray, offsets_of, places_of
+from strads.dds.ragged import RaggedArray
 from strads.errors import ArgumentError, InputError
+from strads.partition import offsets_of, places_of
 
 
 class dmultimap(KeyedTable):
@@ -104,8 +105,6 @@ class dmultimap(KeyedTable):
     def _stored(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> Storage:
         return stored_groups(rows, offsets)
 
-    # -- reading -------------------------------------------------------------------------------------------
-
     @property
     def offsets(self) -> NDArray[np.int64]:
         """Where the values of each key start among all values; shape (keys + 1,)."""
@@ -187,8 +186,6 @@ class dmultimap(KeyedTable):
         """Return a dict of lists."""
         rows = np.split(self.values(), self.offsets[1:-1]) if len(self) else []
         return dict(zip(self.keys().tolist(), (part.tolist() for part in rows), strict=True))
-
-    # -- writing -------------------------------------------------------------------------------------------
 
     def add(self, key: Any, value: Any) -> None:
         """Add a value to a key, after its existing ones.

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from strads.dds._dtypes import NUMERIC_KINDS, resolve_dtype
 from strads.dds._indexing import row_number
 from strads.errors import ArgumentError
+from strads.partition import offsets_of, places_of
 
 _ROWS_AT_A_TIME = 65_536
 
@@ -142,20 +143,6 @@ def read_only(raw: Any) -> Any:
     view = raw.view()
     view.flags.writeable = False
     return view
-
-
-def offsets_of(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return where rows of these lengths start, and where the last one ends: shape (rows + 1,)."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-def places_of(offsets: NDArray[np.int64], rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the positions of the numbers of some rows, in their order, in the array of all numbers."""
-    starts = offsets[rows]
-    ends = offsets_of(offsets[rows + 1] - starts)
-    return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], np.diff(ends))
 
 
 def _join(rows: list[Any], first: int, dtype: np.dtype | None) -> NDArray[Any]:

@@ -12,7 +12,10 @@ from strads.dds._indexing import row_number
 from strads.dds._layout import Bounds, Layout, inverse, numbers, owners, take
 from strads.dds._memory import release, zeros
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of, places_of
+from strads.dds.ragged import RaggedArray
+from strads.partition import offsets_of, places_of
+
+_FETCH = 1  # tag
 
 
 @dataclass(eq=False)
@@ -148,6 +151,3 @@ def fetch_rows(node: Node, shard: Shard, rows: NDArray[np.integer]) -> Storage:
         lengths = shard.whole.offsets[wanted[order] + 1] - shard.whole.offsets[wanted[order]]
         return RaggedArray(received, offsets_of(lengths)).take(place)
     return take(received, place)
-
-
-_FETCH = 1  # tag

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.checkpoints import data_digest
+from strads.checkpoints import learned_data
 from strads.models._continuing import CALLS, SEED
 from strads.models._file_contents import Number, Offsets, Table
 from strads.models._iterative import OnIteration
@@ -188,7 +188,7 @@ class BayesianPersonalizedRanking(Recommender):
             self._likes, self._start_seed = KnownLikes(likes, ItemLog()), start_seed
             self._user_ids, self._item_ids = indexes.users, indexes.items
             self.n_features_in_ = likes.n_items
-            data = data_digest(likes, held_out, indexes.saved(), start=origin and [origin._calls, origin._factors])
+            data = learned_data(likes, held_out, indexes.saved(), start=origin and [origin._calls, origin._factors])
             self._train(solver, on_iteration, seconds=time.perf_counter() - begin, data=data)
         return self
 

@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from strads.checkpoints import data_digest
+from strads.checkpoints import learned_data
 from strads.models._file_contents import Table
 from strads.models._iterative import OnIteration
 from strads.models._parameters import check_positive
@@ -157,7 +157,7 @@ class ElasticNet(RegressorMixin, PenalizedLinearModel):
         self._dtype = X.dtype
         with self._ridge_fit(centred, loss, l2, **kind, goal=float(self.tol), max_iter=self.max_iter) as solver:
             seconds = time.perf_counter() - start
-            self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, loss))
+            self._train(solver, on_iteration, seconds=seconds, data=learned_data(X, loss))
         error = self._shift.rounding(self.coef_, X.dtype)
         lost = lost_by_error(loss.curvature_bound, total, error, self._verdict["null_objective"])
         warn_of_rounding(self, lost, X.dtype)

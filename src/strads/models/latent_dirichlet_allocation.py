@@ -11,7 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
-from strads.checkpoints import data_digest, preparing
+from strads.checkpoints import learned_data, preparing
 from strads.errors import ArgumentError, InputError
 from strads.models._continuing import CALLS, ContinuedEstimator
 from strads.models._file_contents import Number, Offsets, Table
@@ -205,7 +205,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 recorded_seed(self.random_state),
             )
             n_words, words = corpus.n_words, corpus.vocabulary
-        data = data_digest(corpus, start=origin and [origin._calls, origin._counts])
+        data = learned_data(corpus, start=origin and [origin._calls, origin._counts])
         del corpus
         with solver:
             self._begin_call(origin)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.checkpoints import data_digest
+from strads.checkpoints import learned_data
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import OnIteration
 from strads.models._parameters import (
@@ -140,7 +140,7 @@ class LinearSVC(LinearClassifier):
         with OneVsRest(begin, problems, float(self.tol), variables) as run:
             evaluations = len(problems) * (int(self.max_iter) + 1)
             seconds = time.perf_counter() - start
-            data = data_digest(X, codes, self.classes_, [strength for _, strength in strengths])
+            data = learned_data(X, codes, self.classes_, [strength for _, strength in strengths])
             stopped = self._train(run, on_iteration, seconds=seconds, max_epochs=evaluations, data=data)
             self._warn_of_rounding(problems, run.learnt()[0], X.dtype)
         self._warn_unless_converged(stopped, f"increase max_iter={self.max_iter}, or scale the features")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from strads.checkpoints import data_digest, preparing
+from strads.checkpoints import learned_data, preparing
 from strads.dds import dvector
 from strads.errors import ArgumentError
 from strads.models._continuing import CALLS, SEED
@@ -216,7 +216,7 @@ class MatrixFactorization(FactorPredictor):
         self._rated = rated
         with self._make_solver(ratings, held, tables, seed) as solver:
             seconds = time.perf_counter() - start
-            digest = data_digest(data, held, indexes.saved(), start=tables.arrays)
+            digest = learned_data(data, held, indexes.saved(), start=tables.arrays)
             self._train(solver, on_iteration, seconds=seconds, data=digest)
         return self
 

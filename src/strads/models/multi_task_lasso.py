@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from strads.checkpoints import data_digest
+from strads.checkpoints import learned_data
 from strads.errors import ArgumentError
 from strads.models._blas_threads import one_blas_thread
 from strads.models._iterative import OnIteration
@@ -96,7 +96,7 @@ class MultiTaskElasticNet(RegressorMixin, LinearEstimator):
             )
             with solver:
                 seconds = time.perf_counter() - start
-                stopped = self._train(solver, on_iteration, seconds=seconds, data=data_digest(X, Y, weights))
+                stopped = self._train(solver, on_iteration, seconds=seconds, data=learned_data(X, Y, weights))
         error = shift.rounding(self.coef_, X.dtype)
         lost = lost_by_error(Y.shape[1], float(weights.sum()), error, self._verdict["null_objective"])
         warn_of_rounding(self, lost, X.dtype)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.checkpoints import data_digest
+from strads.checkpoints import learned_data
 from strads.errors import ArgumentError, InputError
 from strads.models._file_contents import Table
 from strads.models._iterative import IterativeEstimator, OnIteration
@@ -177,7 +177,7 @@ class TransE(IterativeEstimator):
         size = len(ends), len(kinds), int(self.n_components)
         start = initial_vectors(*size, float(self.margin), seed)
         with TranslationSolver(triples, start, shares, self._settings(seed), self._threads) as solver:
-            self._train(solver, on_iteration, data=data_digest(triples, ends.names, kinds.names))
+            self._train(solver, on_iteration, data=learned_data(triples, ends.names, kinds.names))
         return self
 
     def _check_parameters(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads import cluster
-from strads.checkpoints import data_digest, preparing
+from strads.checkpoints import learned_data, preparing
 from strads.dds.files import FilePath
 from strads.errors import ArgumentError
 from strads.models._continuing import CALLS, SEED, ContinuedEstimator
@@ -181,7 +181,7 @@ class Word2Vec(ContinuedEstimator):
         with self._solver_of(sentences, words, start, self.max_iter, seed) as solver:
             self._words, self._start_seed = words, start_seed
             self._begin_call(origin)
-            self._train(solver, on_iteration, data=data_digest(sentences, words, seed, start=start))
+            self._train(solver, on_iteration, data=learned_data(sentences, words, seed, start=start))
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:

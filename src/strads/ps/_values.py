@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse as scipy_sparse
 
+from strads.dds.integers import check_integers_fit
 from strads.engine.ps.messages import Result, Values
 from strads.engine.ps.sparse_rows import SparseResult, SparseValues
 from strads.engine.ps.table_format import TableFormat
@@ -36,7 +37,7 @@ def _first_outside(rows, size):  # type: ignore[no-untyped-def]
 def checked_values(values: Any, count: int, format: TableFormat) -> Values:
     """Return the values of `count` rows as a table stores them, or raise InputError."""
     shape = count, format.columns
-    array: Any = values if scipy_sparse.issparse(values) else np.asarray(values)
+    array: Any = values.tocsr() if scipy_sparse.issparse(values) else np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise InputError(f"values of dtype {array.dtype}: give numbers")
     if array.size and not np.can_cast(array.dtype, format.dtype, "same_kind"):
@@ -45,7 +46,7 @@ def checked_values(values: Any, count: int, format: TableFormat) -> Values:
     if scipy_sparse.issparse(array):
         if array.shape != shape:
             raise InputError(f"values of shape {array.shape}: expected {shape}")
-        return _entries(array.tocsr(), format) if format.sparse else array.toarray().astype(format.dtype, copy=False)
+        return _entries(array, format) if format.sparse else array.toarray().astype(format.dtype, copy=False)
     if array.shape != shape:
         try:
             array = np.broadcast_to(array, shape)

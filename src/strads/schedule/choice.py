@@ -23,7 +23,7 @@ ALONE = "one job runs the loop in its order"
 JOB_NS = 500.0  # cost to a thread of taking and finishing a job
 PARTS, SMALLEST_PART, LARGEST_PART = 16, 1 << 17, 1 << 20  # a sample is 1/PARTS of a long loop, within these bounds
 ENOUGH_TASKS = 1 << 18  # for identifying a row that many tasks touch
-CROWDED = 0.01  # share of the tasks that touch a row which is worth mentioning
+WORTH_MENTIONING = 0.01  # share of the tasks that touch a row which is worth mentioning
 WORTHWHILE = 1.2  # minimum estimated speed-up of two threads over one, as estimates may be wrong
 
 
@@ -31,7 +31,7 @@ def in_sequence(problem: Problem) -> Plan:
     """One job runs the loop in its order. Applies to every loop."""
     looked_at = min(problem.tasks, ENOUGH_TASKS)
     row, sharing = problem.busiest_row_of(looked_at)
-    if row < 0 or sharing < CROWDED * looked_at:
+    if row < 0 or sharing < WORTH_MENTIONING * looked_at:
         return one_job(problem, "sequential", ALONE)
     bottleneck = f"{sharing:,} of {looked_at:,} tasks touch {problem.row_name(row)}"
     return one_job(problem, "sequential", f"{ALONE} ({bottleneck})").with_details(bottleneck=bottleneck)
@@ -78,8 +78,10 @@ def forced(problem: Problem, strategy: str) -> Plan:
         return STRATEGIES[strategy](problem)
     except PlanError as error:
         trial = replace(problem, copy_in_order=None)  # which may overwrite the records
+        # Only planning shows whether a strategy applies: finding the names takes as long as making all these plans.
         able = [name for name in STRATEGIES if name != strategy and serves(trial, name)]
-        raise PlanError(f"{strategy} cannot serve this loop: {error}. {' or '.join(able)} could") from error
+        names = " or ".join(filter(None, (", ".join(able[:-1]), *able[-1:])))
+        raise PlanError(f"strategy={strategy!r} cannot serve this loop: {error}. Use {names}") from error
 
 
 def serves(problem: Problem, strategy: str) -> bool:

@@ -42,7 +42,7 @@ MANY_CALLS = 3  # a first call makes no plan that would take longer than this ma
 LONG = 1e8  # nanoseconds of planning that never count as too many: compiling a body takes longer
 COMPUTING = 1_000.0  # nanoseconds assumed for a task's calls of functions like `exp`: their number is not known
 TOO_MANY_CALLS = 20  # a plan that would take as long as this many calls is not made
-FEW_ACCESSES, WAITING, FETCHED, MAX_AHEAD = 8, 0.3, 300.0, 16  # see `prefetch_distance`
+FEW_ACCESSES, WAITING_SHARE, FETCHED, MAX_AHEAD = 8, 0.3, 300.0, 16  # see `prefetch_distance`
 HEAVY, RECORD = 64, 9  # rows that a heavy task touches; bytes of the record of an access
 FEW_BYTES = 1 << 20  # of records, which take milliseconds
 SHORT = 1 << 14  # tasks of a loop that is planned in a few milliseconds
@@ -165,7 +165,7 @@ def prefetch_distance(some: AccessRecords, loop: Loop) -> int:
     if not 0 < len(part.rows) <= FEW_ACCESSES * part.tasks:
         return 0
     problem = Problem.of(part, loop, _THREADS)
-    if problem.waiting_share < WAITING:
+    if problem.waiting_share < WAITING_SHARE:
         return 0
     return int(np.clip(FETCHED / problem.nanoseconds_in(None), 1, MAX_AHEAD))
 

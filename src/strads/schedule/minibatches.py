@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.parts import as_sparse
 
@@ -113,5 +114,5 @@ def touched_rows(parts: Iterable[AccessRecords], tables: int, first: int) -> lis
             found = np.unique(minibatch[own] * size + records.rows[own])  # each row once
             counts[table].append(np.bincount(found // size, minlength=records.tasks))
             rows[table].append(found % size)
-    ends = [np.cumsum(np.concatenate([np.zeros(1, np.int64), *of_table])) for of_table in counts]
+    ends = [offsets_of(np.concatenate(of_table)) for of_table in counts]
     return [TouchedRows(first, *of_table) for of_table in zip(ends, map(np.concatenate, rows), strict=True)]

@@ -115,5 +115,8 @@ def _locks(plan: Plan) -> list[str]:
         lines.append(f"lanes: {int(plan.lane.max(initial=-1)) + 1}")
     if plan.locks is not None:
         lines.append(f"locks: {plan.locks.count:,}; the result depends on timing")
-        lines.append("for the same result in every run: strategy='auto', with rng.near(table) for rows drawn at random")
+        lines.append(
+            "use strategy='auto' to get the same result in every run; if the body draws rows at random, draw them with "
+            "rng.near(table)"
+        )
     return lines

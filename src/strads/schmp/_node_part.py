@@ -104,13 +104,13 @@ def each_node(node: Node, name: str, function: Callable[..., Any], arguments: Se
 
 
 def digest_part(node: Node, name: str) -> dict[str, str]:
-    """Return a digest of each of the contents of a node's part; of the program, the first node's counts."""
+    """Return a digest of each of the contents of a node's part; only node 0 includes the program."""
     part: NodePart = node.store[name]
     return {key: digest(value) for key, value in part.contents().items() if key != "program" or node.rank == 0}
 
 
 def save_part(node: Node, name: str, target: Save | SaveTicket) -> dict[str, Tree]:
-    """Return the trees of a node's part; of the program, the first node's counts."""
+    """Return the trees of a node's part; only node 0 includes the program, which is the same everywhere."""
     part: NodePart = node.store[name]
     with saving(target, node.rank, node.store) as save:
         contents = {key: value for key, value in part.contents().items() if key != "program" or node.rank == 0}

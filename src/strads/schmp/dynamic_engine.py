@@ -20,7 +20,8 @@ class DynamicRun:
     Attributes
     ----------
     rounds
-        Proposals executed: fewer than requested once nothing is left to schedule.
+        Proposals executed: fewer than requested once nothing is left to schedule. Compiled rounds are counted in the
+        stretches in which they run: the last of these counts in full, even if nothing is left within it.
     updates
         Number of parameter updates, repeated ones included.
     seconds

@@ -14,7 +14,7 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from strads.code_names import all_names, global_names
+from strads.code_names import all_names, cell_value, global_names
 
 Function = Callable[..., Any]
 _OWN_MODULES = ("numpy", "numba", "math", "builtins")
@@ -107,14 +107,6 @@ class ById:
 
     def __hash__(self) -> int:
         return id(self.value)
-
-
-def cell_value(cell: types.CellType) -> Any:
-    """Return what a name of a closure stands for; None if it is not bound yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
 
 
 def is_helper(value: Any) -> bool:

@@ -4,21 +4,18 @@ Pickle sends a function of an importable module by name. It would then see the m
 without what the driver has since assigned to a global, such as a learning rate.
 """
 
-import sys
-import sysconfig
 import types
-from pathlib import Path
 from typing import Any
 
 import cloudpickle
 from numba.core.dispatcher import Dispatcher
 
 from strads.cluster import Cluster
-from strads.code_names import all_names, global_names
-from strads.user_code.functions import Function, cell_value, plain_function
+from strads.code_names import all_names, cell_value, global_names
+from strads.installed import is_installed_module
+from strads.user_code.functions import Function, plain_function
 
 _OF_A_MODULE = ("__name__", "__package__", "__file__")
-_INSTALLED = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
 
 
 def sent_to(cluster: Cluster, function: Function, *, compiled: bool = False) -> Function:
@@ -73,11 +70,11 @@ class _Carrier:
         return value
 
     def _module(self, module: types.ModuleType, names: frozenset[str]) -> types.ModuleType:
-        used = names & vars(module).keys()
-        if (module, used) not in self._modules:
-            carried = self._modules[module, used] = _CarriedModule(module.__name__)
+        if (module, names) not in self._modules:
+            carried = self._modules[module, names] = _CarriedModule(module.__name__)
+            used = names & vars(module).keys()
             vars(carried).update({name: self.carried(vars(module)[name], names) for name in used})
-        return self._modules[module, used]
+        return self._modules[module, names]
 
     def _function(self, function: types.FunctionType) -> types.FunctionType:
         if function not in self._done:
@@ -104,17 +101,8 @@ class _Carrier:
 
 
 def _is_users_function(value: Any) -> bool:
-    return isinstance(value, types.FunctionType) and not _is_installed(value.__module__ or "")
+    return isinstance(value, types.FunctionType) and not is_installed_module(value.__module__)
 
 
 def _is_users_module(value: Any) -> bool:
-    return isinstance(value, types.ModuleType) and not _is_installed(value.__name__)
-
-
-def _is_installed(module: str) -> bool:
-    """Whether a module is part of Python, of strads, or of a package that pip has installed."""
-    package = module.partition(".")[0]
-    if package == "strads" or package in sys.stdlib_module_names:
-        return True
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return file is not None and any(Path(file).is_relative_to(folder) for folder in _INSTALLED)
+    return isinstance(value, types.ModuleType) and not is_installed_module(value.__name__)

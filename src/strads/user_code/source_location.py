@@ -1,17 +1,16 @@
 """Where in a user's program an error has occurred."""
 
 import linecache
-import os
 import traceback
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple
 
-_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")  # with a separator
+from strads.installed import is_installed_file
 
 
 class SourceLine(NamedTuple):
-    """A line of a file, which may be another than that of the body: that of a function that it calls."""
+    """A line of source code: of the body, or of a function that it calls, perhaps in another file."""
 
     filename: str
     line: int
@@ -34,7 +33,7 @@ def describe(filename: str, line: int) -> str:
 
 def is_user_file(filename: str) -> bool:
     """Whether a file is neither strads's nor a library's."""
-    return not filename.startswith(_PACKAGE) and "site-packages" not in filename
+    return not is_installed_file(filename)
 
 
 def innermost_user_line(trace: TracebackType | None) -> str | None:

@@ -70,8 +70,6 @@ class _Driver:
         if world.size > 1 and in_main_thread():
             self._catch_signals()
 
-    # -- signals -------------------------------------------------------------------------------------------
-
     def _catch_signals(self) -> None:
         guard = self.world.transport.guard
         interrupt = signal.getsignal(signal.SIGINT)
@@ -99,8 +97,6 @@ class _Driver:
         if self.world.failure is None:
             self.world.look_for_lost(at_once=True)
             self.world.check()
-
-    # -- programs ------------------------------------------------------------------------------------------
 
     def start(self, node: Node, calls: Sequence[ProgramCall]) -> list[Outcome]:
         """Run a call on each node; node 0 is this thread."""
@@ -187,8 +183,6 @@ class _Driver:
         """Send a command to all other nodes."""
         for rank in range(1, self.world.size):
             self.world.command(rank, command, value)
-
-    # -- the end -------------------------------------------------------------------------------------------
 
     def _leave(self) -> None:
         if os.getpid() != self.world.pid:

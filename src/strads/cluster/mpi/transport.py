@@ -4,7 +4,7 @@ import os
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ class _Landing:
     key: tuple[int, int, int]  # run, source, tag
     memory: Bytes
     arrival: Arrival | None
-    request: Any = field(default=None)
+    request: Any
 
 
 class Transport:
@@ -55,10 +55,12 @@ class Transport:
 
     Attributes
     ----------
-    rank, size
-        Number of this process, from 0, and the number of processes.
+    size
+        Number of processes.
     guard
         The lock, which also defers signals.
+    heard
+        When each process last sent a message, in seconds of `time.monotonic`.
     on_command
         Called with source, run, kind and content of each control message, on the thread that has received it.
     """
@@ -69,7 +71,7 @@ class Transport:
         world = mpi.COMM_WORLD
         self.size = world.Get_size()
         self.guard = Guard()
-        self.heard = [time.monotonic()] * self.size  # when each process last sent a message
+        self.heard = [time.monotonic()] * self.size
         self.on_command: Callable[[int, int, int, Message], None] = lambda source, run, tag, message: None
         self._envelopes, self._parts, self._puts = (world.Dup() for _ in range(3))
         self._put_tags = PutTags(world.Get_attr(mpi.TAG_UB))
@@ -77,8 +79,6 @@ class Transport:
         self._sending: list[Any] = []  # a request keeps its memory alive
         self._landings: list[_Landing] = []
         self._incoming: dict[int, deque[_Incoming]] = defaultdict(deque)
-
-    # -- sending -------------------------------------------------------------------------------------------
 
     def send(self, to: int, run: int, tag: int, message: Message, *, frozen: bool = False) -> None:
         """Start sending a message; its memory is copied unless it stays unchanged (`frozen`) until it has arrived."""
@@ -109,8 +109,6 @@ class Transport:
         whole = self._mpi.Datatype.Create_struct([chunks, rest], [0, chunks * _CHUNK], [chunk, self._mpi.BYTE])
         chunk.Free()
         return [memory, 1, whole.Commit()]
-
-    # -- receiving -----------------------------------------------------------------------------------------
 
     def pump(self) -> None:
         """Receive everything that has arrived, and release the memory of completed sends."""
@@ -192,8 +190,6 @@ class Transport:
             self.on_command(source, run, tag, message)
         else:
             self._inbox.deliver(run, source, tag, message)
-
-    # -- waiting -------------------------------------------------------------------------------------------
 
     def idle(self, is_over: Callable[[], bool], seconds: float, *, longest: float = 1e-4) -> None:
         """Pump until `is_over` or the time limit; sleep in between, because nodes compute on these cores."""

@@ -87,8 +87,6 @@ class RayCluster(Cluster):
                 raise NodeFailure(f"node {rank} did not start: {reason}", rank=rank) from error
         return answers
 
-    # -- programs ------------------------------------------------------------------------------------------
-
     def _start(self, calls: Sequence[ProgramCall]) -> list[Outcome]:
         run = calls[0].run
         pending = self._execute(calls)
@@ -166,8 +164,6 @@ class RayCluster(Cluster):
             f"the nodes were ended because {reason}, and not all of them stopped within {self.timeout:g} s. Call "
             "strads.init again to continue with new nodes"
         )
-
-    # -- the end -------------------------------------------------------------------------------------------
 
     def _close(self) -> None:
         self._end_actors()

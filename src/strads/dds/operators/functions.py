@@ -65,26 +65,32 @@ def compile_for_rows(
     if not isinstance(getattr(function, "py_func", function), types.FunctionType):
         return f"{type(function).__name__} is not a plain function"
     plain = plain_function(function)
-    if layout.dtype.names is not None and not writes and _stores_items(plain.__code__):
-        return "it may write to a record, which only Python can refuse"
     try:
         types_of_args = tuple(typeof(arg) for arg in args)
     except (ValueError, NumbaError) as error:
         return _first_line(error)
     signature = (_row_type(layout, writes),) * rows + types_of_args
-    key = (fingerprint(plain), signature)
+    is_guarded = layout.dtype.names is not None and not writes
+    key = (fingerprint(plain), signature, is_guarded)
     with _compiling:
         if key not in _compiled:
-            _compiled[key] = _compile(plain, signature)
+            _compiled[key] = _compile(plain, signature, is_guarded)
             while len(_compiled) > _REMEMBERED:
                 _compiled.popitem(last=False)
         _compiled.move_to_end(key)
         return _compiled[key]
 
 
-def _compile(function: types.FunctionType, signature: tuple[Any, ...]) -> CompiledFunction | str:
+def _compile(function: types.FunctionType, signature: tuple[Any, ...], is_guarded: bool) -> CompiledFunction | str:
+    """Compile a function; a guarded one may not store anything, as compiled code would write to records."""
+    called: list[types.FunctionType] = []
     # Division by zero follows NumPy, as in Python, where rows are NumPy numbers.
-    dispatcher = dispatcher_of(function, boundscheck=True, nogil=True, error_model="numpy")
+    dispatcher = dispatcher_of(function, check=called.append, boundscheck=True, nogil=True, error_model="numpy")
+    if is_guarded:
+        for each in called:
+            if not (each.__module__ or "").startswith("strads.") and _stores_items(each.__code__):
+                which = "it" if each is function else f"{each.__name__}, which it calls,"
+                return f"{which} may write to a record, which only Python can refuse"
     try:
         dispatcher.compile(signature)
     except Exception as error:  # Numba also raises exceptions of other types
@@ -105,7 +111,9 @@ def _first_line(error: Exception) -> str:
 
 
 def _stores_items(code: types.CodeType) -> bool:
-    return any(step.opname in ("STORE_ATTR", "STORE_SUBSCR") for step in dis.get_instructions(code))
+    """Whether a function, or one within it, assigns to an attribute or an item of anything."""
+    stores = any(step.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE") for step in dis.get_instructions(code))
+    return stores or any(_stores_items(inner) for inner in code.co_consts if isinstance(inner, types.CodeType))
 
 
 def failure(operator: str, function: Function, row: int | None, error: BaseException, remark: str = "") -> BodyError:

@@ -15,9 +15,10 @@ from strads.dds._keys import Keys
 from strads.dds._layout import Bounds, Layout, concatenated, inverse, take
 from strads.dds._node_tables import store_rows
 from strads.dds._storage import Storage
-from strads.dds.ragged import RaggedArray, offsets_of, places_of
+from strads.dds.ragged import RaggedArray
 from strads.dds.shard import Shard
 from strads.errors import ArgumentError
+from strads.partition import offsets_of, places_of
 
 
 @dataclass(frozen=True)

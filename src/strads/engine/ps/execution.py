@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.cluster import Node
-from strads.cluster.driver import work_for_the_driver
+from strads.cluster.driver import mark_as_worker
 from strads.engine.ps.client import Client
 from strads.engine.ps.messages import Result, RowNumbers, Rows, ToClient, Values, Visible
 from strads.engine.ps.server import Server
@@ -216,7 +216,7 @@ class WorkerThreads:
         return self._values
 
     def _run_worker(self, worker: int) -> None:
-        work_for_the_driver()
+        mark_as_worker()
         try:
             value = self._work(worker)
             for endpoint in self._endpoints:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.dds.csv_dialect import WHITESPACE, Dialect, is_number
-from strads.dds.csv_parse import RecordFormat, line_of_record, parse_fixed_block
+from strads.dds.csv_parse import RecordFormat, line_of_record, parse_block
 from strads.dds.files import FilePath, check_announced, check_file, line_blocks, numbered_blocks
 from strads.errors import InputError
 from strads.models.corpora.counts import LARGEST, Counts, counts_of_entries
@@ -61,11 +61,11 @@ def _read_docword(name: str, vocabulary: list[str] | None, vocab: FilePath | Non
     header, rest = _cut_header(name, next(blocks, (1, b""))[1])
     if vocabulary is not None and len(vocabulary) != header.words:
         raise InputError(f"{name}:2: there are {header.words} words, but {len(vocabulary)} in {vocab}")
-    form = RecordFormat(name, _DIALECT, _ENTRY, (0, 1, 2), 3, len(_HEADER) + 1)
+    form = RecordFormat(name, _DIALECT, _ENTRY, (0, 1, 2), 3, len(_HEADER) + 1, is_declared=False)
     columns = {field: np.empty(0, np.int32) for field in _ENTRY.names or ()}
     entries = 0
     for line, block in chain([(1 + len(_HEADER), rest)], blocks):
-        records = parse_fixed_block(block, line, form)
+        records = parse_block(block, line, form)
         _check_entries(records, header, entries, _Place(name, block, line))
         entries += len(records)
         for field, column in columns.items():

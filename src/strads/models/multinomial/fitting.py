@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.checkpoints import data_digest
+from strads.checkpoints import learned_data
 from strads.models._blas_threads import one_blas_thread
 from strads.models._iterative import OnIteration
 from strads.models.multinomial.class_sweeps import ClassSweeps
@@ -63,7 +63,7 @@ def fit_softmax(
         problem = RidgeProblem(blocks, ridge, bool(settings.fit_intercept), shift, begin)
         tol = float(settings.tol)
         with ClassSweeps(problem, l1, tol) if l1 else PreconditionedLbfgs(problem, tol) as solver:
-            data = data_digest(X, codes, weights, settings.classes_)
+            data = learned_data(X, codes, weights, settings.classes_)
             stopped = model._train(solver, on_iteration, seconds=time.perf_counter() - start, data=data)
     warn_of_rounding(model, problem.rounding(settings.coef_), X.dtype)
     has_gap = ridge > 0.0 or l1 > 0.0

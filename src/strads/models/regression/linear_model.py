@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.checkpoints import data_digest
+from strads.checkpoints import learned_data
 from strads.errors import ArgumentError, InputError
 from strads.models._iterative import Epoch, OnIteration, Solver
 from strads.models._parameters import check_positive, check_switches, check_whole_numbers, is_number
@@ -92,7 +92,7 @@ class PenalizedLinearModel(LinearEstimator):
             descent = solver.start(problem, float(self.tol) * problem.null_objective, *begin)
         with _Fit(self, X, regression, descent) as run:
             seconds += time.perf_counter() - start
-            data = data_digest(X, regression.datafit, getattr(self, "classes_", None))
+            data = learned_data(X, regression.datafit, getattr(self, "classes_", None))
             stopped = self._train(run, on_iteration, seconds=seconds, data=data)
         warn_of_rounding(self, self._verdict["rounding"], regression.design.dtype)
         advice = "only rounding errors are left: scale the columns, or increase" if descent.is_stuck else "increase"

@@ -155,8 +155,6 @@ class Pipeline:
         """Number of plans whose dispatch has begun: below `rounds` if the instances have nothing left to propose."""
         return self._begun - self._first
 
-    # -- events --------------------------------------------------------------------------------------------
-
     def begin(self) -> list[Action]:
         """Return the first actions."""
         return [Command(pulls=self._pull(self._ahead))] if self._end > self._first else self._advance()
@@ -179,8 +177,6 @@ class Pipeline:
         self._aggregated += 1
         self._aggregating = False
         return self._advance()
-
-    # -- transitions ---------------------------------------------------------------------------------------
 
     def _pull(self, count: int) -> tuple[int, ...]:
         first = self._pulled

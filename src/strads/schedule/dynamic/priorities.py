@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.rng.splitmix import GAMMA, mix
 
 _FAN = 8  # children of a node: one cache line of doubles
@@ -49,8 +50,8 @@ def make_tree(priorities: NDArray[np.float64]) -> PriorityTree:
     while sizes[-1] > _FAN:
         sizes.append(-(-sizes[-1] // _FAN))
     padded = [-(-size // _FAN) * _FAN for size in reversed(sizes)]
-    offsets = np.concatenate([[0], np.cumsum(padded)])
-    tree = PriorityTree(np.zeros(offsets[-1]), offsets[:-1].astype(np.int64))
+    offsets = offsets_of(padded)
+    tree = PriorityTree(np.zeros(offsets[-1]), offsets[:-1])
     set_priorities(tree, np.asarray(priorities, np.float64))
     return tree
 

@@ -247,32 +247,28 @@ class ViolationSchedule(PrioritySchedule):
         ----------
         violations : array of shape (len(parameters),)
             Expected |δ| of each parameter, in the unit of scaled changes; 0 for those that are only drawn in turn,
-            negative for those that are not drawn at all until the next refresh.
+            negative for those that are not drawn at all until the next refresh. NaN counts as the largest, as the
+            changes of a model that diverges do in `feedback`.
 
         Raises
         ------
         ArgumentError
-            If a parameter is in flight, a violation is NaN, or the shape is wrong.
+            If a parameter is in flight, or the shape is wrong.
         """
         values = np.asarray(violations, np.float64)
         state = self.state
         if values.shape != state.weights.shape:
             raise ArgumentError(f"violations of shape {values.shape} for {len(state.weights)} parameters")
-        if np.isnan(values).any():
-            raise ArgumentError(f"violations[{np.argmax(np.isnan(values))}] is NaN: give numbers")
         if (state.taken == dynamic_state.IN_FLIGHT).any():
             raise ArgumentError("refresh while parameters are in flight")
+        values = np.fmin(values, dynamic_state.LARGEST_CHANGE)  # which is that for NaN, too
         dynamic_state.release_victims(state)
         members = self._random.permutation(np.flatnonzero(values >= 0.0))
         state.sweep[: len(members)] = members
         state.counters[dynamic_state.MEMBERS] = len(members)
         state.counters[dynamic_state.CURSOR] = 0
         state.idle[:] = 0
-        state.weights[:] = (
-            np.clip(values, 0.0, dynamic_state.LARGEST_CHANGE) ** 2
-            if state.rules[dynamic_state.PRIORITIZE]
-            else values >= 0.0
-        )
+        state.weights[:] = np.maximum(values, 0.0) ** 2 if state.rules[dynamic_state.PRIORITIZE] else values >= 0.0
         set_priorities(state.tree, state.weights)
 
     def expected(self) -> float:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.partition import joined_ranges, offsets_of
 from strads.schedule.kernels.packing import pack
 from strads.schedule.nodes.placement import EVERYWHERE, NOWHERE, Units, distinct_pairs
 from strads.schedule.plan import Plan
@@ -126,15 +127,14 @@ def _block_units(
     first, last = (np.searchsorted(block[jobs], member, side) for side in ("left", "right"))
     counts = last - first
     unit = np.repeat(np.arange(len(member)), counts)
-    entries = np.arange(len(unit)) + np.repeat(first - np.cumsum(counts) + counts, counts)
-    users = np.stack([unit, jobs[entries]], axis=1).astype(np.int64)
+    users = np.stack([unit, jobs[joined_ranges(first, counts)]], axis=1).astype(np.int64)
     tables, several = np.full(len(member), table, np.int32), alone & (np.diff(cut) > 1)
     return Units(tables, cut[:-1], cut[1:], home, several, np.ones(len(member), bool), users)
 
 
 def _equal_work(block: NDArray[np.int32], work: NDArray[np.int64], blocks: int, nodes: int) -> NDArray[np.int32]:
     """Node of each block: contiguous runs of about equal work, none of them empty if there are enough blocks."""
-    before = np.concatenate([[0], np.cumsum(np.bincount(block, work, minlength=blocks))])
+    before = offsets_of(np.bincount(block, work, minlength=blocks))
     middle = (before[:-1] + before[1:]) / 2
     node = np.minimum((middle * nodes / max(before[-1], 1)).astype(np.int32), nodes - 1)
     return np.maximum.accumulate(node)
@@ -188,12 +188,12 @@ def _whole_units(plan: Plan, table: int, bounds: NDArray[np.int64]) -> Units:
 def _row_units(plan: Plan, records: AccessRecords, tables: list[int], bounds: list[NDArray[np.int64]]) -> Units:
     """Make a unit of each row that any task touches."""
     task, table, row, write = _accesses(records, tables)
-    first_row = np.concatenate([[0], np.cumsum([shape.rows for shape in records.tables])])
+    first_row = offsets_of([shape.rows for shape in records.tables])
     used, unit = np.unique(row + first_row[table], return_inverse=True)
     written = np.zeros(len(used), bool)
     written[unit[write]] = True
     users = distinct_pairs(unit, job_of_task(plan)[task], plan.jobs)
-    table_of = (np.searchsorted(first_row, used, side="right") - 1).astype(np.int32)
+    table_of = np.asarray(np.searchsorted(first_row[1:], used, side="right"), np.int32)
     rows = used - first_row[table_of]
     home = np.zeros(len(used), np.int32)
     for number in tables:
@@ -275,7 +275,7 @@ def _balanced(plan: Plan, nodes: int) -> NDArray[np.int32]:
 
 def _joined(parts: list[Units]) -> Units:
     """Concatenate the units of several tables, numbered consecutively."""
-    first = np.concatenate([[0], np.cumsum([len(part.table) for part in parts])])
+    first = offsets_of([len(part.table) for part in parts])
     users = [part.users + np.array([start, 0]) for part, start in zip(parts, first, strict=False)]
     return Units(
         np.concatenate([part.table for part in parts]),

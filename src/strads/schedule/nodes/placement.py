@@ -1,4 +1,4 @@
-"""Placing a plan on nodes: which node runs which job, and which rows move when (thesis §4.2).
+"""Splitting a plan into the parts of the nodes: which rows move, when, and what waits for them (thesis §4.2).
 
 Rows travel in *units*: a block of a rotating table, a single row, or a shard of a SchMP program. The jobs that use a
 unit run in the order of their numbers; if two consecutive ones run on different nodes, the unit *moves* between them. A
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.partition import joined_ranges, offsets_of
 from strads.schedule.details import Details
 from strads.schedule.plan import Plan
 from strads.schedule.strategies.precedence import linked
@@ -198,7 +199,7 @@ def _rows_of(units: Units, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     low = units.low[chosen]
     sizes = units.high[chosen] - low
     if sizes.max() > 1:
-        low = np.arange(sizes.sum()) + np.repeat(low - np.cumsum(sizes) + sizes, sizes)
+        low = joined_ranges(low, sizes)
     return np.sort(low)
 
 
@@ -287,7 +288,7 @@ def _node_plan(
         plan,
         permutation=None,
         starts=None,
-        offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        offsets=offsets_of(sizes),
         stage=np.where(numbers >= 0, plan.stage[numbers], 0).astype(np.int32) if plan.jobs else plan.stage,
         **precedence._asdict(),
         locks=None if len(tasks) == 0 else plan.locks,

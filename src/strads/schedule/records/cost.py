@@ -1,9 +1,9 @@
 """Estimates the time of a loop on one thread from its accesses: plans must not depend on measured times.
 
 There are five estimates. A lower bound, in which all misses are those of a small table, says how much work there is to
-share. The usual one has misses in tables of their sizes. Of bare tasks, which compute nothing, the processor overlaps
-the accesses: such tasks lose most by another order than that of the data, and may be bound by memory, which all cores
-share.
+share. The usual time has misses in tables of their sizes. Of bare tasks, which compute nothing, the processor overlaps
+the accesses: such tasks lose most by another order than that of the data. The last two say for how long a task occupies
+the memory, which all cores share, and for how long it waits for the L3 cache or the memory.
 """
 
 from typing import NamedTuple

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.kernels.parallel import index_dtype
 from strads.schedule.records.access import AccessRecords, UniformRecords
 from strads.schedule.records.touches import Touches, span
@@ -32,8 +33,7 @@ def flow_dependences(records: AccessRecords) -> FlowDependences:
     """
     if records.rows.size == 0 or np.all(records.tags & 1):
         return FlowDependences.NEVER
-    rows = [table.rows for table in records.tables]
-    first_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+    first_row = offsets_of([table.rows for table in records.tables])
     # Number, from 1, of the last task that writes each row, and of the last one so far; 0: none.
     writer, latest = np.zeros((2, int(first_row[-1])), index_dtype(records.tasks + 1))
     none = np.empty(0, np.int64)
@@ -70,7 +70,7 @@ def _feeding(
             tag = tags[access - first if uniform else access]
             if tag & 1:
                 writer[first_row[tag >> 1] + touches.rows[access]] = task + 1
-    flow_dependences, foreign = 0, False
+    fed, foreign = 0, False
     for task in range(tasks):
         reads_earlier = False
         first, end = span(touches, task)
@@ -87,5 +87,5 @@ def _feeding(
                 return _BACKWARD
             foreign = True
             reads_earlier |= writer[row] > 0
-        flow_dependences += reads_earlier
-    return flow_dependences if foreign else _NEVER
+        fed += reads_earlier
+    return fed if foreign else _NEVER

@@ -7,7 +7,7 @@ from strads.schedule.records.parts import as_sparse, chosen
 
 CROWDED = 0.6  # of the tasks
 STRETCHES, STRETCH = 8, 64  # sampled ranges of consecutive tasks, spread over the loop
-FEWEST, ACCESSES = 2, 1 << 15  # tasks of a range at least, and accesses about at most
+FEWEST, ACCESSES = 2, 1 << 15  # fewest tasks of a range; about the most accesses of a range
 
 
 def some_tasks(tasks: int) -> list[range]:

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords, SparseRecords
 from strads.schedule.records.parts import as_sparse
@@ -54,7 +55,7 @@ class Ownership:
 
     def of_jobs(self, jobs: NDArray[np.int64]) -> "Ownership":
         """Return the ownership of the given jobs, in the given order; −1 denotes a job that owns nothing."""
-        offsets = np.concatenate([[0], np.cumsum(np.append(np.diff(self.offsets), 0)[jobs])]).astype(np.int64)
+        offsets = offsets_of(np.append(np.diff(self.offsets), 0)[jobs])
         pieces = [self.claims[self.offsets[job] : self.offsets[job + 1]] for job in jobs if job >= 0]
         low = {table: np.append(rows, 0)[jobs] for table, rows in self.low.items()}
         high = {table: np.append(rows, 0)[jobs] for table, rows in self.high.items()}

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of, places_of
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.merging import merge_repeated
 
@@ -24,7 +25,7 @@ def concatenated(parts: Sequence[AccessRecords]) -> AccessRecords:
     lengths = np.concatenate([np.diff(part.offsets) for part in sparse])
     return SparseRecords(
         first.tables,
-        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        offsets_of(lengths),
         np.concatenate([part.rows for part in sparse]),
         np.concatenate([part.tags for part in sparse]),
     )
@@ -46,8 +47,7 @@ def merged(records: SparseRecords) -> SparseRecords:
     """Return records that have each row of a task once."""
     rows, tags, counts = records.rows.copy(), records.tags.copy(), np.diff(records.offsets)
     kept = merge_repeated(counts, rows, tags)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return replace(records, offsets=offsets, rows=rows[:kept], tags=tags[:kept])
+    return replace(records, offsets=offsets_of(counts), rows=rows[:kept], tags=tags[:kept])
 
 
 def as_uniform(records: AccessRecords) -> AccessRecords:
@@ -71,11 +71,9 @@ def chosen(records: AccessRecords, tasks: NDArray[np.integer]) -> AccessRecords:
     """Return the records of the given tasks, in the given order."""
     if isinstance(records, UniformRecords):
         return replace(records, rows=records.rows[tasks])
-    whole = records
-    lengths = whole.offsets[tasks + 1] - whole.offsets[tasks]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    entries = np.arange(offsets[-1]) + np.repeat(whole.offsets[:-1][tasks] - offsets[:-1], lengths)
-    return replace(whole, offsets=offsets, rows=whole.rows[entries], tags=whole.tags[entries])
+    offsets = offsets_of(records.offsets[tasks + 1] - records.offsets[tasks])
+    entries = places_of(records.offsets, tasks)
+    return replace(records, offsets=offsets, rows=records.rows[entries], tags=records.tags[entries])
 
 
 def nothing_recorded(tables: tuple[TableShape, ...], tasks: int) -> UniformRecords:

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import joined_ranges, offsets_of, places_of
 from strads.rng.numbers import fill_aliases, given_weights
 from strads.schedule.details import Pools
 from strads.schedule.nodes.assignment import job_of_task
@@ -66,10 +67,9 @@ def merged(found: Pools, old: Plan, new: Plan) -> Pools:
     job = job_of_task(new)[old.order[old.offsets[filled]]]
     by_job = np.argsort(job, kind="stable")
     sizes = found.sizes[filled][by_job]
-    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    ends = offsets_of(sizes)
     low, high = (ends[np.searchsorted(job[by_job], np.arange(new.jobs), side)] for side in ("left", "right"))
-    starts = found.low[filled][by_job]
-    entries = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
+    entries = joined_ranges(found.low[filled][by_job], sizes)
     share, other = found.share, found.other
     if len(share):
         share, other = share[entries], other[entries] + np.repeat(ends[:-1] - low[job[by_job]], sizes)
@@ -93,10 +93,8 @@ def _blocks(
         return None
     cut, member = list(grid.bounds.values())[axis], grid.members[axis]
     by_block = np.argsort(member, kind="stable")
-    sizes = np.diff(cut)[by_block]
-    rows = np.arange(cut[-1]) + np.repeat(cut[:-1][by_block] - np.cumsum(sizes) + sizes, sizes)
-    lengths = np.bincount(member, np.diff(cut)).astype(np.int64)
-    return rows, np.concatenate([[0], np.cumsum(lengths)]), cells[:, axis].astype(np.int64)
+    rows = places_of(cut, by_block)
+    return rows, offsets_of(np.bincount(member, np.diff(cut))), cells[:, axis].astype(np.int64)
 
 
 def _recorded(

@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.records.access import AccessRecords, UniformRecords
 from strads.schedule.records.written_rows import WrittenRows
 
@@ -46,7 +47,7 @@ def _of_columns(found: WrittenRows, table_of: tuple[int, ...]) -> set[int]:
 
 def _without(found: WrittenRows, private: set[int], table_of: tuple[int, ...]) -> WrittenRows:
     sizes = [0 if table in private else _rows(found, table) for table in range(len(found.first_row) - 1)]
-    first_row = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    first_row = offsets_of(sizes)
     base = np.array(
         [-1 if t in private or found.base[i] < 0 else first_row[t] for i, t in enumerate(table_of)], np.int64
     )

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import joined_ranges, offsets_of
 from strads.schedule.records.access import AccessRecords, TableShape, UniformRecords
 from strads.schedule.records.touches import Touches
 
@@ -111,7 +112,7 @@ class Marks(NamedTuple):
         """Return marks for tables of these shapes, none set; `most` is a share of their rows."""
         shift = (sum(table.rows for table in tables) // _BLOCKS).bit_length()
         sizes = [-(-table.rows >> shift) for table in tables]
-        first_block = np.cumsum([0, *sizes], dtype=np.int64)
+        first_block = offsets_of(sizes)
         blocks, touched = np.zeros((first_block[-1], 5), np.int32), np.zeros(1 + first_block[-1], np.int64)
         return cls(first_block[:-1] << shift, shift, blocks, touched, int(most * (first_block[-1] << shift)))
 
@@ -269,7 +270,6 @@ def as_touches(ranges: RowRanges) -> tuple[Touches, NDArray[np.uint8], int] | No
     total = int(lengths.sum())
     if total > MAX_SEGMENTS * len(ranges.count):
         return None
-    starts = np.cumsum(lengths) - lengths
-    rows = (np.arange(total) + np.repeat(first - starts, lengths)).astype(np.int32)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(np.nonzero(filled)[0], lengths, len(ranges.count)))])
-    return Touches(rows, offsets.astype(np.int64), -1), np.repeat(ranges.writes[filled], lengths), len(cuts)
+    rows = joined_ranges(first, lengths).astype(np.int32)
+    offsets = offsets_of(np.bincount(np.nonzero(filled)[0], lengths, len(ranges.count)))
+    return Touches(rows, offsets, -1), np.repeat(ranges.writes[filled], lengths), len(cuts)

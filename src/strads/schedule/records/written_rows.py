@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.kernels.parallel import Parallel
 from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.touches import Touches, sparse_touches, uniform_touches
@@ -95,8 +96,7 @@ def _plain(rows: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def _numbering(tables: tuple[TableShape, ...], used: set[int]) -> NDArray[np.int64]:
-    sizes = [table.rows if t in used else 0 for t, table in enumerate(tables)]
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    return offsets_of([table.rows if t in used else 0 for t, table in enumerate(tables)])
 
 
 def _uniform(records: UniformRecords) -> WrittenRows:

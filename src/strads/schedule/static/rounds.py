@@ -62,7 +62,7 @@ class Schedule:
     rounds: tuple[Round, ...]
 
     @classmethod
-    def of(cls, rounds: "Iterable[Round] | Schedule") -> "Schedule":
+    def of(cls, rounds: Iterable[Round]) -> "Schedule":
         """Return rounds as a schedule.
 
         Raises
@@ -70,7 +70,7 @@ class Schedule:
         PlanError
             If the argument is anything else.
         """
-        if not isinstance(rounds, Iterable | Schedule):
+        if not isinstance(rounds, Iterable):
             raise PlanError(f"schedule() returned a {type(rounds).__name__}: return a Schedule, or Rounds")
         return rounds if isinstance(rounds, Schedule) else cls(tuple(rounds))
 

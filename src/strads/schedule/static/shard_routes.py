@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.nodes.placement import EVERYWHERE, NodePlan, Units, place
 from strads.schedule.plan import Plan
 from strads.schedule.static.rounds import Job, Schedule, ShardKey
@@ -80,7 +81,7 @@ def plan_routes(
     parts = place(_plan(jobs, rounds), places, units, nodes, returning=False)
     ends = units.home.copy()
     ends[units.users[:, 0]] = places[units.users[:, 1]]  # of several assignments, NumPy keeps the last
-    bounds = np.cumsum([0, *map(len, holders)])
+    bounds = offsets_of([len(nodes_of_set) for nodes_of_set in holders])
     after = tuple(tuple(ends[low:high].tolist()) for low, high in pairwise(bounds))
     jobs.append(None)  # what position -1 stands for
     rounds.append(-1)
@@ -95,7 +96,7 @@ def plan_routes(
 def _units(jobs: Sequence[Job | None], node_of: tuple[int, ...], holders: Holders) -> Units:
     """Return a unit for each shard, and one for each worker, which never moves: it only keeps its jobs in order."""
     sizes = [len(nodes_of_set) for nodes_of_set in holders] + [len(node_of)]
-    first = np.cumsum([0, *sizes]).tolist()
+    first = offsets_of(sizes).tolist()
     users = [
         (unit, number)
         for number, job in enumerate(jobs)

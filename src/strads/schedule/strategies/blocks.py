@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.rng.splitmix import GAMMA
 from strads.schedule.kernels.parallel import Parallel, chunk_bounds, index_dtype
 from strads.schedule.records.touches import Touches
@@ -33,8 +34,7 @@ def equal_work_cuts(work: NDArray[np.integer], blocks: int) -> NDArray[np.int64]
         Bounds: block b has the rows `bounds[b]:bounds[b + 1]`. Every block has work, unless there is none at
         all; if fewer than `blocks` rows are touched, there are fewer blocks.
     """
-    before = np.zeros(len(work) + 1, np.int64)
-    np.cumsum(work, out=before[1:])
+    before = offsets_of(work)
     total = before[-1]
     if total == 0:
         return np.array([0, len(work)], np.int64)

@@ -135,9 +135,12 @@ def buckets(problem: Problem) -> Plan:
     Raises
     ------
     PlanError
-        If a task touches more than four written rows, or there are more written tables than blocks.
+        If a task touches more than `MAX_ROWS` written rows, or there are more written tables than blocks.
     """
-    width = max(1, _rows_of_a_task(problem))
+    most = _most_rows_of_a_task(problem)
+    if most > MAX_ROWS:
+        raise PlanError(f"some task touches more than {MAX_ROWS} written rows, too many for buckets")
+    width = max(1, most)
     names, cuts, members = _cut_tables(problem, width)
     blocks = sum(int(member.max()) + 1 for member in members)
     keys, counts, work, bounds = _keys(problem, cuts, members, blocks, width)
@@ -165,18 +168,14 @@ def buckets(problem: Problem) -> Plan:
 
 def touch_few_rows(problem: Problem) -> bool:
     """Whether no task touches more than `MAX_ROWS` written rows: other strategies need not be tried."""
-    if problem.columns is not None and len(problem.columns) <= MAX_ROWS:
-        return True
-    return _most_rows(problem.touches, problem.tasks, MAX_ROWS + 1) <= MAX_ROWS
+    return _most_rows_of_a_task(problem) <= MAX_ROWS
 
 
-def _rows_of_a_task(problem: Problem) -> int:
+def _most_rows_of_a_task(problem: Problem) -> int:
+    """Return an upper bound of the written rows that a task touches; above `MAX_ROWS`, it counts no further."""
     if problem.columns is not None and len(problem.columns) <= MAX_ROWS:
         return len(problem.columns)
-    most = _most_rows(problem.touches, problem.tasks, MAX_ROWS + 1)
-    if most > MAX_ROWS:
-        raise PlanError(f"some task touches more than {MAX_ROWS} written rows, too many for buckets")
-    return most
+    return int(_most_rows(problem.touches, problem.tasks, MAX_ROWS + 1))
 
 
 def _cut_tables(problem: Problem, width: int) -> tuple[list[str], list[NDArray[np.int64]], list[NDArray[np.int32]]]:

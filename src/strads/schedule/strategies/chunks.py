@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.details import Details
 from strads.schedule.kernels.parallel import index_dtype
 from strads.schedule.plan import Plan
@@ -24,7 +25,7 @@ ENOUGH_OF_CHUNKS = 4.0  # parallelism of chunks at which finer ones are not trie
 LONG, PARTS = 1 << 20, 16  # from LONG tasks on, one of PARTS parts of the loop is sampled
 MAX_EDGES = 64  # dependences of a chunk, on average
 MAX_READERS = 256  # of rows that other chunks have also read: average number remembered per chunk
-SMALLEST_CHUNK = 3000.0  # nanoseconds of work, compared with which starting a job costs little
+SMALLEST_CHUNK_NS = 3000.0  # nanoseconds of work, compared with which starting a job costs little
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,7 @@ def sampled_chunks(
 
 def sizes_to_try(problem: Problem, tasks: int) -> list[int]:
     """Sizes of chunks to try, from coarse to fine, for a loop of that many tasks like those of the problem."""
-    most = int(tasks * problem.nanoseconds_per_task / SMALLEST_CHUNK)
+    most = int(tasks * problem.nanoseconds_per_task / SMALLEST_CHUNK_NS)
     return [tasks // count for count in CHUNKS if count <= min(max(most, CHUNKS[0]), tasks)]
 
 
@@ -392,7 +393,7 @@ def plan_of_chunks(chunks: Chunks, strategy: str, reason: str) -> Plan:
         strategy,
         reason,
         None,
-        np.concatenate([[0], np.cumsum(np.diff(chunks.bounds)[job_to_chunk])]).astype(np.int64),
+        offsets_of(np.diff(chunks.bounds)[job_to_chunk]),
         chunks.level[job_to_chunk],
         *linked(job_of[chunks.sources], job_of[chunks.targets], len(job_of)),
         parallelism=chunks.parallelism,

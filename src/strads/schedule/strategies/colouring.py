@@ -4,13 +4,12 @@ For loops over a mesh, a grid or anything else whose tasks touch rows near those
 tasks keep their neighbours, so rows stay in the cache, and nothing is copied into another order.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
+from strads.partition import offsets_of
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import SparseRecords
 from strads.schedule.records.parts import as_sparse
@@ -64,7 +63,7 @@ def coloured(bounds: NDArray[np.int64], ranges: RowRanges | None) -> Chunks | No
     if colours.max(initial=0) == MAX_COLOURS:
         return None
     order = np.argsort(colours, kind="stable")
-    chunks = chunks_of_ranges(np.append(0, np.cumsum(np.diff(bounds)[order])), ranges.of(order))
+    chunks = chunks_of_ranges(offsets_of(np.diff(bounds)[order]), ranges.of(order))
     if chunks is None:
         return None
     level = np.empty_like(chunks.level)
@@ -111,10 +110,9 @@ def colouring(problem: Problem) -> Plan:
 
 
 def _plan(chunks: Chunks) -> Plan:
-    plan = plan_of_chunks(chunks, "colouring", "")
-    stages = int(plan.stage.max(initial=-1)) + 1
+    stages = int(chunks.level.max(initial=-1)) + 1
     reason = (
-        f"consecutive tasks touch rows that are near each other: {plan.jobs:,} chunks of them have "
+        f"consecutive tasks touch rows that are near each other: {len(chunks.level):,} chunks of them have "
         f"{stages} colour{'s' * (stages > 1)}, and those of one colour share no row that is written"
     )
-    return replace(plan, reason=reason)
+    return plan_of_chunks(chunks, "colouring", reason)

@@ -113,17 +113,18 @@ def components(problem: Problem) -> Plan:
     bounds = np.arange(batches + 1) * problem.tasks // batches
     of_batch: list[tuple[NDArray[np.int32], int]] = [(job_of, 0)] * batches
     finders: list[_Finder] = []  # one per thread
-    count = [0]
+    components_of_all = 0
 
     def find(batch: int) -> None:
+        nonlocal components_of_all
         try:
             finder = finders.pop()
         except IndexError:
             finder = _Finder(problem)
         component, work = finder(batch_order[bounds[batch] : bounds[batch + 1]])
-        of_batch[batch] = _jobs(component, work, MAX_JOBS)
+        of_batch[batch] = _jobs(component, work)
         if batches == 1:
-            count[0] = len(work)
+            components_of_all = len(work)
         finders.append(finder)
 
     problem.parallel(find, batches)
@@ -131,7 +132,7 @@ def components(problem: Problem) -> Plan:
     for batch, (jobs, size) in enumerate(of_batch):
         job_of[batch_order[bounds[batch] : bounds[batch + 1]]] = jobs + first_job
         first_job += size + 1  # the barrier has a number too
-    return _plan(problem, job_of, [size for _, size in of_batch], count[0])
+    return _plan(problem, job_of, [size for _, size in of_batch], components_of_all)
 
 
 def _balance(work: NDArray[np.int64]) -> float:
@@ -146,7 +147,7 @@ def _split(problem: Problem) -> tuple[int, NDArray[np.integer]]:
     """
     shuffled = np.random.default_rng(problem.loop.seed).permutation(problem.tasks).astype(index_dtype(problem.tasks))
     find = _Finder(problem)
-    batches = 1 << max(int(np.log2(problem.tasks / (SMALLEST_BATCH) + 1e-9)), 0)
+    batches = 1 << max(int(np.log2(problem.tasks / SMALLEST_BATCH + 1e-9)), 0)
     balance = _balance(find(np.sort(shuffled[: problem.tasks // batches]))[1])
     if balance <= WORTH_BARRIERS:
         batches = 1
@@ -169,11 +170,11 @@ def _group(problem: Problem, keys: NDArray[np.int32], count: int) -> tuple[NDArr
     return group_by_key(keys, counts, np.arange(count), bounds, problem.parallel)
 
 
-def _jobs(component: NDArray[np.int32], work: NDArray[np.int64], most: int) -> tuple[NDArray[np.int32], int]:
+def _jobs(component: NDArray[np.int32], work: NDArray[np.int64]) -> tuple[NDArray[np.int32], int]:
     """Job of each task, the heaviest job first, and the number of jobs."""
-    bin_of, load = pack(work, most)
-    rank = np.empty(most, np.int32)
-    rank[np.argsort(-load, kind="stable")] = np.arange(most, dtype=np.int32)
+    bin_of, load = pack(work, MAX_JOBS)
+    rank = np.empty(MAX_JOBS, np.int32)
+    rank[np.argsort(-load, kind="stable")] = np.arange(MAX_JOBS, dtype=np.int32)
     return rank[bin_of][component], int(np.count_nonzero(load))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.details import Deck, Details
 from strads.schedule.plan import Plan
 from strads.schedule.strategies.grid import GridJobs, bottleneck, reason_of
@@ -31,7 +32,7 @@ def deal_plan(deck: Deck, deal: Deal) -> Plan:
     rank = np.zeros(len(tasks), np.uint16)  # sorting such numbers takes linear time
     rank[jobs.keys] = np.arange(len(jobs.keys))
     sequence = np.argsort(rank[job_key], kind="stable")  # of the groups
-    starts = np.concatenate([[0], np.cumsum(deck.sizes)]).astype(np.int64)
+    starts = offsets_of(deck.sizes)
     order = np.empty_like(deck.order)
     _rearrange(deck.order, starts, sequence, order)
     names = list(deck.cuts)
@@ -39,7 +40,7 @@ def deal_plan(deck: Deck, deal: Deal) -> Plan:
         "rotation",
         reason_of(names, deck.blocks, passes, jobs.stage),
         order,
-        np.concatenate([[0], np.cumsum(jobs.tasks)]).astype(np.int64),
+        offsets_of(jobs.tasks),
         jobs.stage.astype(np.int32),
         *jobs.precedence,
         parallelism=jobs.parallelism,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.strategies.precedence import Precedence, chain, parallelism
 
 OUTER_PASSES, MAX_INNER_PASSES = 7, 3  # over all of a grid, at least; over each half in each of these, at most
@@ -42,7 +43,7 @@ class GridJobs(NamedTuple):
         stage = stage_in_passes(pass_of, passes, cells, max(shape))
         order = np.lexsort((present, -tasks[present], stage))  # the heaviest first
         keys, cells = present[order], cells[order]
-        first_block = np.concatenate([[0], np.cumsum(shape)]).astype(np.int32)
+        first_block = offsets_of(shape).astype(np.int32)
         precedence = chain(cells + first_block[:-1], int(first_block[-1]))
         return cls(keys, tasks[keys], cells, np.unique(stage[order], return_inverse=True)[1], precedence)
 
@@ -61,10 +62,10 @@ def diagonal(cells: NDArray[np.int32], side: int) -> NDArray[np.int64]:
 
 
 def odd(passes: int) -> int:
-    """The largest odd number of passes up to this one.
+    """Return the largest odd number up to `passes`.
 
-    After an even number, the next epoch would begin with the half that the last one ended with: three passes switch
-    between halves as often as four.
+    An even number of passes would end on the half with which the next epoch begins, so three passes switch halves as
+    often as four.
     """
     return passes - (passes + 1) % 2
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.errors import PlanError
+from strads.partition import offsets_of
 from strads.schedule.kernels.packing import cut, pack
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.strategies.precedence import barriers, parallelism
@@ -109,7 +110,7 @@ def with_barriers(plan: Plan) -> Plan:
     precedence = barriers(sizes)
     return replace(
         plan,
-        offsets=np.concatenate([[0], np.cumsum(tasks)]),
+        offsets=offsets_of(tasks),
         stage=stage,
         **precedence._asdict(),
         parallelism=parallelism(work, precedence),
@@ -137,7 +138,7 @@ def _merged(
         plan,
         reason=f"{plan.reason}; the jobs of a stage are merged into up to {max(sizes, default=0)} lanes",
         permutation=order,
-        offsets=np.concatenate([[0], np.cumsum(tasks)]).astype(np.int64),
+        offsets=offsets_of(tasks),
         stage=stage,
         **precedence._asdict(),
         parallelism=parallelism(work, precedence),
@@ -153,8 +154,7 @@ def _moved_locks(locks: RowLocks | None, positions: list[slice]) -> RowLocks | N
     sizes = np.diff(locks.offsets)
     moved = np.concatenate([*(sizes[p] for p in positions), sizes[:0]])
     pieces = [locks.ids[locks.offsets[p.start] : locks.offsets[p.stop]] for p in positions]
-    offsets = np.concatenate([[0], np.cumsum(moved)]).astype(np.int64)
-    return RowLocks(locks.count, offsets, np.concatenate([*pieces, locks.ids[:0]]))
+    return RowLocks(locks.count, offsets_of(moved), np.concatenate([*pieces, locks.ids[:0]]))
 
 
 def _refuse_waiting_within_stage(plan: Plan) -> None:

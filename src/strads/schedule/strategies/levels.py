@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
 from strads.schedule.details import Details
 from strads.schedule.kernels.parallel import index_dtype
 from strads.schedule.plan import Plan
@@ -15,9 +16,9 @@ from strads.schedule.strategies.problem import Problem
 
 WINDOWS = (1024, 8192, 65_536)  # window sizes, in tasks, to try
 SAMPLES = 8  # windows sampled when a size is chosen
-SMALLEST_JOB = 3000.0  # nanoseconds of work, compared with which starting a job costs little
+SMALLEST_JOB_NS = 3000.0  # nanoseconds of work, compared with which starting a job costs little
 MAX_JOBS = 8  # of a level: each waits for all jobs of the level before
-WAITING = 1000.0  # nanoseconds until all threads have seen the end of a level
+WAITING_NS = 1000.0  # nanoseconds until all threads have seen the end of a level
 
 
 @njit(nogil=True, cache=True)
@@ -81,14 +82,14 @@ def _gain(problem: Problem, window: int) -> float:
         alone += work.sum()
         apart = _pieces(work) > 1
         moved = work * (1 + problem.handover_per_task / problem.nanoseconds_per_task)
-        together += np.where(apart, moved / 2 + WAITING, work).sum()
+        together += np.where(apart, moved / 2 + WAITING_NS, work).sum()
         base = top
     return alone / together if together else 1.0
 
 
 def _pieces(nanoseconds: NDArray[np.floating]) -> NDArray[np.int64]:
     """Number of jobs of each level."""
-    return np.clip(nanoseconds // SMALLEST_JOB, 1, MAX_JOBS).astype(np.int64)
+    return np.clip(nanoseconds // SMALLEST_JOB_NS, 1, MAX_JOBS).astype(np.int64)
 
 
 def plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
@@ -107,7 +108,7 @@ def plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
     jobs_of_stage = pieces[begins]
     tasks_of_stage = np.bincount(stage_of, weights=sizes).astype(np.int64)
     cuts = [np.arange(jobs) * tasks // jobs for jobs, tasks in zip(jobs_of_stage, tasks_of_stage, strict=True)]
-    first_task = np.concatenate([[0], np.cumsum(tasks_of_stage)])
+    first_task = offsets_of(tasks_of_stage)
     offsets = np.concatenate([*(start + cut for start, cut in zip(first_task, cuts, strict=False)), [problem.tasks]])
     order = np.argsort(level, kind="stable").astype(index_dtype(problem.tasks))
     stage = np.repeat(np.arange(len(jobs_of_stage)), jobs_of_stage)
@@ -121,10 +122,10 @@ def plan_of_levels(problem: Problem, window: int, gain: float) -> Plan:
 
 def _all_before(sizes: NDArray[np.int64]) -> Precedence:
     """Make every job of a stage wait for all jobs of the previous stage."""
-    first = np.concatenate([[0], np.cumsum(sizes)])
+    first = offsets_of(sizes)
     following = np.append(sizes[1:], 0)
     predecessors = np.repeat(np.concatenate([[0], sizes[:-1]]), sizes).astype(np.int32)
-    offsets = np.concatenate([[0], np.cumsum(np.repeat(following, sizes))]).astype(np.int64)
+    offsets = offsets_of(np.repeat(following, sizes))
     successors = [
         np.tile(np.arange(begin, end), size) for (begin, end), size in zip(pairwise(first[1:]), sizes, strict=False)
     ]

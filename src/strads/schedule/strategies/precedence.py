@@ -7,6 +7,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from strads.partition import offsets_of
+
 
 class Precedence(NamedTuple):
     """Edges between jobs; every edge leads from a lower to a higher number."""
@@ -75,7 +77,7 @@ def no_precedence(jobs: int) -> Precedence:
 def linked(sources: NDArray[np.integer], targets: NDArray[np.integer], jobs: int) -> Precedence:
     """Return the precedence of different edges; the successors of a job are in the order of its edges."""
     predecessors = np.bincount(targets, minlength=jobs).astype(np.int32)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=jobs))]).astype(np.int64)
+    offsets = offsets_of(np.bincount(sources, minlength=jobs))
     return Precedence(predecessors, offsets, targets[np.argsort(sources, kind="stable")].astype(np.int32, copy=False))
 
 

@@ -36,7 +36,10 @@ VISITS_OF_JOB = 8  # of such a row in one job, at most, if passes can be made sh
 ROWS_OF_BLOCK = 16  # that are touched, at least, if there are several passes
 MIN_PASSES, FEW_PASSES, LEAST_PASSES = 5, 3, 4  # fewest passes: usually; if tables are large; if there are few tasks
 LARGE, BLOCKS_IF_LARGE = 1 << 24, 16  # bytes of tables that caches do not hold: each job fetches its rows from memory
-STRETCH, STRETCH_BESIDE_PRIVATE = 4, 10  # binary logarithm of the number of consecutive tasks that share a pass
+STRETCH_BITS, STRETCH_BITS_BESIDE_PRIVATE = (
+    4,
+    10,
+)  # binary logarithm of the number of consecutive tasks that share a pass
 # With one table, blocks pass over parts of the loop: at most so many, of at least so many visits a row, tasks a block.
 MAX_PARTS, VISITS_OF_PART, TASKS_OF_PART = 64, 4, 8192
 SMALL_REPLICAS = 1 << 14  # bytes that take no time to be summed
@@ -140,7 +143,10 @@ def _column_to_sort_by(problem: Problem, columns: tuple[int, ...]) -> int | None
 
 
 def evidently_rotates(problem: Problem) -> bool:
-    """Whether a rotation is so parallel that no other strategy is considered; orders no tasks unless they are dealt."""
+    """Whether a rotation is so parallel that no other strategy is considered.
+
+    It does not compute the order of tasks, except where rows are dealt.
+    """
     try:
         columns = _axes_or_refuse(problem)
     except PlanError:
@@ -322,7 +328,7 @@ def _keys(
     keys = np.empty(problem.tasks, np.uint16)
     counts = np.zeros((len(bounds) - 1, passes * int(np.prod(shape))), index_dtype(problem.tasks))
     chosen = np.array(columns, np.int64)
-    stretch = STRETCH if found is problem.written else STRETCH_BESIDE_PRIVATE
+    stretch = STRETCH_BITS if found is problem.written else STRETCH_BITS_BESIDE_PRIVATE
     if len(columns) == 1:
         stretch = ((problem.tasks - 1) // passes).bit_length()
 

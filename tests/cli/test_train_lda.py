@@ -130,7 +130,7 @@ def test_bag_of_words_without_names_over_an_earlier_run(strads: Strads, reviews:
     assert (tmp_path / "topics.txt").read_text() == "old"
     done = strads("train", "lda", *data, *QUICK, "--overwrite")
     assert done.returncode == 0, done.stderr
-    assert "--vocab names them" in done.stdout
+    assert "--vocab gives them names" in done.stdout
     assert all(word.isdigit() for _, _, words in read_topics(tmp_path) for word in words.split())
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "notes.txt"])
 

@@ -65,5 +65,5 @@ def test_options_of_other_penalties(options):
 
 
 def test_paths_need_an_l1_norm():
-    with pytest.raises(strads.ArgumentError, match="for models with an ℓ1 penalty"):
+    with pytest.raises(strads.ArgumentError, match="an ℓ1 penalty is needed"):
         lasso_path(X, Y, l1_ratio=0.0)

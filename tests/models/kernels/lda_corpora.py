@@ -56,9 +56,9 @@ class Grid:
                 add_to_words(tokens, block, self.words[block], self.topics)
             self.totals += np.bincount(tokens.topics, minlength=self.topics)
 
-    def job(self, worker: int, block: int, key: Any, fresh: bool = False) -> int:
+    def job(self, worker: int, block: int, key: Any, fresh: bool = False) -> None:
         tables = self.tokens[worker], block, self.documents[worker], self.words[block]
-        return self.sample(*tables, self.totals, self.prior, self.scratch, key, fresh)
+        self.sample(*tables, self.totals, self.prior, self.scratch, key, fresh)
 
     def iterate(self, iteration: int, seed: int = 0, fresh: bool = False) -> None:
         for step in range(self.blocks):

@@ -150,8 +150,9 @@ class CoordinateDescent(schmp.Program):
     def aggregate(self, results: Sequence[tuple[Any, ...]]) -> None:
         """Update the same factor of the items."""
         total = np.zeros((len(self.counts), 2))
-        for sums, *_ in results:
-            total += sums
+        with np.errstate(invalid="ignore"):  # what is not finite is found at the end of the epoch
+            for sums, *_ in results:
+                total += sums
         _, of_items = self.rows[self._round]
         self._round = (self._round + 1) % len(self.rows)
         next_factor = self.factors[self.rows[self._round][0]]

@@ -23,6 +23,13 @@ def correlate(columns, vector, chosen, begin, end, out):  # type: ignore[no-unty
 
 
 @njit(nogil=True, fastmath=True, cache=True)
+def correlate_range(columns, vector, begin, end, out):  # type: ignore[no-untyped-def]
+    """Set `out[j]` to x_jᵀ v for the columns j in begin..end − 1 of all `columns`; v is `vector`, of shape (rows,)."""
+    for j in range(begin, end):
+        out[j] = column_dot(columns, j, vector)
+
+
+@njit(nogil=True, fastmath=True, cache=True)
 def correlate_rows(values, vector, begin, end, out):  # type: ignore[no-untyped-def]
     """Set `out[j]` to x_jᵀ v for the columns j in begin..end − 1 of `values`, an array in C order; v is `vector`.
 

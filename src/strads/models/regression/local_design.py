@@ -43,13 +43,16 @@ class LocalDesign(Design):
 
     def correlate(self, vector: Array, columns: NDArray[np.int64] | None = None) -> Array:
         """Return Xᵀ·vector, of all columns or of those given."""
-        chosen = np.arange(self.shape[1]) if columns is None else columns
-        out = np.empty(len(chosen))
-        self._in_parts(
-            lambda begin, end: kernels.correlate(self.columns, vector, chosen, begin, end, out),
-            len(chosen),
-            self.entries * len(chosen) // max(1, self.shape[1]),
-        )
+        count = self.shape[1] if columns is None else len(columns)
+        out = np.empty(count)
+
+        def part(begin: int, end: int) -> None:
+            if columns is None:
+                kernels.correlate_range(self.columns, vector, begin, end, out)
+            else:
+                kernels.correlate(self.columns, vector, columns, begin, end, out)
+
+        self._in_parts(part, count, self.entries * count // max(1, self.shape[1]))
         return out
 
     @abstractmethod

@@ -82,7 +82,7 @@ class OneVsRest(Solver):
         self._solved, self._step, self._samples = load(solutions)
         if is_running:
             self._descent = self._starts[len(self._solved)]()
-            if descent["state"].get("_engine") is not None:
+            if dict(descent["state"]).get("_engine") is not None:
                 self._descent.start_engine()
         load(descent, self._descent)
 

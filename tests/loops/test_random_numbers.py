@@ -390,7 +390,7 @@ def test_the_plan_of_drawn_rows_says_what_would_last():
     W, rng = strads.dvector.zeros(ROWS), strads.random(9)
     assert "with rng.near(W) the plan would last" in async_for(range(TASKS), into_any_row, A, W, rng).plan.explain()
     locked = async_for(range(TASKS), into_any_row, A, W, rng, strategy="locked").plan.explain()
-    assert "strategy='auto', with rng.near(table)" in locked
+    assert "draw them with rng.near(table)" in locked
 
 
 def choose_from_rows(k, x, rng):

@@ -24,9 +24,9 @@ from strads.bodies.passes.powers import approximate_powers
 from strads.bodies.passes.read_only_rows import log_as_read
 from strads.bodies.passes.stops_and_shapes import make_safe
 from strads.bodies.passes.wrapping_integers import WrappingLowering
+from strads.engine.compiling import INLINED
 from strads.engine.runtime_library import provide_integer_powers
 from strads.engine.stopping import check_iteration, check_recorded_iteration
-from strads.engine.views.types import INLINED
 from strads.errors import ArgumentError
 from strads.user_code.functions import Function, dispatcher_of, fingerprint, plain_function
 

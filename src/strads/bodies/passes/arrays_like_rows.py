@@ -11,8 +11,8 @@ from numba.core import ir
 from numba.core.ir_utils import find_outer_value, guard
 from numba.np.numpy_support import as_dtype
 
+from strads.engine.compiling import compiled
 from strads.engine.views.kinds import GhostRowType
-from strads.engine.views.types import compiled
 
 
 def _define_like(make: Any, like: Any) -> Any:

@@ -14,7 +14,7 @@ from numba.core import ir
 from numba.core.ir_utils import get_definition, guard
 
 from strads.bodies.passes.inserted_calls import call_of
-from strads.engine.views.types import compiled
+from strads.engine.compiling import compiled
 
 
 @compiled

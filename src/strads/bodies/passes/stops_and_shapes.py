@@ -20,8 +20,8 @@ from numba.extending import register_jitable
 from strads.bodies.analysis.outcomes import Outcomes
 from strads.bodies.analysis.structure import begins_counted
 from strads.bodies.passes.inserted_calls import call_of
+from strads.engine.compiling import compiled
 from strads.engine.stopping import check_chosen_iteration
-from strads.engine.views.types import compiled
 
 
 @compiled

@@ -7,9 +7,10 @@ import numpy as np
 from numba import njit, types
 
 from strads.engine.atomics import load
+from strads.engine.compiling import INLINED, UNCOUNTED, compiled, local_counters
 from strads.engine.views.kinds import make_ragged
 from strads.engine.views.random_numbers import DRAW_STATE
-from strads.engine.views.types import INLINED, UNCOUNTED, bind_with, compiled, local_counters
+from strads.engine.views.types import bind_with
 
 Runner = Callable[..., int]
 

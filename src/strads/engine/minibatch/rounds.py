@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from strads.engine.atomics import load
 from strads.engine.barrier import meet_unless
-from strads.engine.views.types import compiled
+from strads.engine.compiling import compiled
 
 Rounds = Callable[..., int]
 

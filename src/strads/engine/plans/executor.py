@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from strads.cluster import ThreadTeam
 from strads.engine.atomics import compare_and_swap, fetch_add, pause
+from strads.engine.compiling import UNCOUNTED, compiled, local_counters
 from strads.engine.plans.job_pool import (
     FINISHED,
     STOPPED,
@@ -27,7 +28,7 @@ from strads.engine.plans.transfers import NodeTransfers
 from strads.engine.stopping import stoppable
 from strads.engine.views.kinds import RECENT_SIZE
 from strads.engine.views.random_numbers import DRAW_STATE
-from strads.engine.views.types import UNCOUNTED, bind_with, compiled, local_counters
+from strads.engine.views.types import bind_with
 from strads.schedule.plan import Plan, RowLocks
 from strads.schedule.records.ownership import Ownership
 

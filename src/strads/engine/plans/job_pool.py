@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.engine.atomics import compare_and_swap, fetch_add, load, pause
-from strads.engine.views.types import INNER
+from strads.engine.compiling import INNER
 from strads.schedule.plan import Plan
 
 WAIT = -1  # no job is ready, but some are still to come

@@ -6,7 +6,7 @@ No result depends on it, so it may be decided by the clock.
 from numba import njit
 
 from strads.engine.clock import nanoseconds
-from strads.engine.views.types import INLINED
+from strads.engine.compiling import INLINED
 
 BLOCK = 2048  # tasks that are run one way or the other
 TRIALS = 2  # length of the array `times` of `begin_block` and `end_block`

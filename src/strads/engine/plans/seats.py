@@ -10,9 +10,9 @@ from numba import carray, njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from strads.engine.compiling import INNER
 from strads.engine.plans.job_pool import JobPool, finish_locked, take_or_wait
 from strads.engine.runtime_library import provide
-from strads.engine.views.types import INNER
 
 # Items of a seat: the thread's number, and of how many; the address of the run's `_addresses`; the thread's job,
 # where its tasks begin and end, and its lane: the replica of relaxed tables that it works on.

@@ -6,8 +6,8 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import overload_method
 
+from strads.engine.compiling import INNER
 from strads.engine.views.kinds import AccumulatingType, IgnoringType
-from strads.engine.views.types import INNER
 
 
 def _refuse_fraction(total: Any, amount: Any) -> None:

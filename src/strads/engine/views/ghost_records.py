@@ -16,8 +16,8 @@ from numba.extending import (
 )
 from numba.np.numpy_support import as_dtype
 
+from strads.engine.compiling import compiled
 from strads.engine.views.kinds import GhostRowType
-from strads.engine.views.types import compiled
 
 
 class GhostRecordType(types.Type):

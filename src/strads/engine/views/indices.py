@@ -8,7 +8,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_jitable
 
-from strads.engine.views.types import INLINED, INNER, compiled
+from strads.engine.compiling import INLINED, INNER, compiled
 
 INDEX_ERROR = "index out of range"
 PATTERN_CHANGED = "access outside the recorded ones"

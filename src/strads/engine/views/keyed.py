@@ -14,8 +14,9 @@ from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
 from strads.dds import find_number
+from strads.engine.compiling import INNER, UNCOUNTED, compiled
 from strads.engine.views.indices import item_of, rest_of, set_item_of
-from strads.engine.views.types import INNER, UNCOUNTED, as_it_is, compiled, define_view
+from strads.engine.views.types import as_it_is, define_view
 
 NO_SUCH_KEY = "a key is not in the map"
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from strads.engine.compiling import INLINED, UNCOUNTED, constant_item
 from strads.engine.views import accumulators, tables  # noqa: F401 – what bodies do with views
 from strads.engine.views.keyed import keyed_view
 from strads.engine.views.kinds import (
@@ -25,18 +26,7 @@ from strads.engine.views.kinds import (
 from strads.engine.views.near import near_view
 from strads.engine.views.random_numbers import make_random
 from strads.engine.views.roles import Role
-from strads.engine.views.types import (
-    DRAWN,
-    HOLDER,
-    INDEX,
-    INLINED,
-    JOB,
-    LANE,
-    PLAN_POSITION,
-    UNCOUNTED,
-    constant_item,
-    replica_of,
-)
+from strads.engine.views.types import DRAWN, HOLDER, INDEX, JOB, LANE, PLAN_POSITION, replica_of
 
 
 class Replicated(NamedTuple):

@@ -22,10 +22,11 @@ from numba.extending import (
     register_model,
 )
 
+from strads.engine.compiling import INLINED, INNER, constant_item
 from strads.engine.views.keyed import KeyedType
 from strads.engine.views.kinds import TABLES, make_checked
 from strads.engine.views.random_numbers import RandomType, next_word, next_words
-from strads.engine.views.types import INLINED, INNER, JOB, ViewType, constant_item, define_view
+from strads.engine.views.types import JOB, ViewType, define_view
 from strads.rng.numbers import check_table, chosen, entry_of_pool, integer_between
 
 EMPTY = "rng.near has no row to choose from: the job owns none"

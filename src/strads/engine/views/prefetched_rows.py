@@ -3,8 +3,8 @@
 import numpy as np
 from numba import types
 
+from strads.engine.compiling import compiled
 from strads.engine.views.kinds import RaggedType
-from strads.engine.views.types import compiled
 from strads.schedule.kernels.prefetch import prefetch_bytes
 
 _LINE, _MOST = 64, 512  # bytes of a cache line; of a row, those fetched here: hardware prefetchers get the rest

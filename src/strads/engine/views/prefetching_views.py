@@ -11,12 +11,13 @@ import numpy as np
 from numba import njit, types
 from numba.np.numpy_support import as_dtype
 
+from strads.engine.compiling import INLINED, compiled
 from strads.engine.views.ghost_records import fill_of
 from strads.engine.views.keyed import keyed_view
 from strads.engine.views.kinds import RECENT_SIZE, make_ghost
 from strads.engine.views.live import dense_data, live_view, ragged_view, replica_view
 from strads.engine.views.roles import Role
-from strads.engine.views.types import INLINED, RECENT_ACCESSES, as_it_is, compiled
+from strads.engine.views.types import RECENT_ACCESSES, as_it_is
 
 
 @compiled

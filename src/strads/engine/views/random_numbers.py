@@ -5,7 +5,8 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import overload_method, register_jitable
 
-from strads.engine.views.types import INNER, define_view
+from strads.engine.compiling import INNER
+from strads.engine.views.types import define_view
 from strads.rng.numbers import check_table, chosen, integer_between, standard_normal, unit_number
 from strads.rng.philox import random_words
 

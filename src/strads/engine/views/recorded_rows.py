@@ -7,6 +7,7 @@ from numba import njit, types
 from numba.core.errors import TypingError
 from numba.extending import register_jitable
 
+from strads.engine.compiling import INNER, compiled
 from strads.engine.stopping import check_stop
 from strads.engine.views.ghost_records import make_ghost_record, shown
 from strads.engine.views.indices import rows_are_scalars, wrap
@@ -25,7 +26,7 @@ from strads.engine.views.kinds import (
     make_ghost_row,
 )
 from strads.engine.views.prefetched_rows import fetch
-from strads.engine.views.types import INNER, ViewType, compiled
+from strads.engine.views.types import ViewType
 
 _LOOKED_BACK = 6  # recent accesses checked for repetition: three tables, each read and written
 SCRATCH_FULL = "scratch rows used up"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from strads.engine.compiling import UNCOUNTED, local_counters
 from strads.engine.views.keyed import keyed_view
 from strads.engine.views.kinds import (
     RECENT_SIZE,
@@ -28,7 +29,7 @@ from strads.engine.views.live import dense_data, ragged_data, ragged_view
 from strads.engine.views.near import near_recorded_view
 from strads.engine.views.random_numbers import DRAW_STATE, make_random
 from strads.engine.views.roles import Role
-from strads.engine.views.types import UNCOUNTED, bind_with, local_counters
+from strads.engine.views.types import bind_with
 from strads.schedule.kernels.prefetch import prefetch_rows
 
 _AHEAD = 128  # tasks by which data are fetched that tasks read in turn

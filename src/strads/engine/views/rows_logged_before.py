@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from strads.engine.compiling import compiled
 from strads.engine.views.indices import item_of, rest_of, set_item_of
 from strads.engine.views.kinds import RECORDING
 from strads.engine.views.recorded_rows import log_once, recorded_row
-from strads.engine.views.types import compiled
 
 _NO_ROW = np.iinfo(np.int64).max
 

@@ -7,7 +7,7 @@ of the program that Numba compiles while strads is imported have the short text 
 
 from numba.np import arrayobj
 
-from strads.engine.views.types import compiled
+from strads.engine.compiling import compiled
 
 
 @compiled

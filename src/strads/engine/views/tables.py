@@ -8,6 +8,7 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import overload, overload_attribute, register_jitable
 
+from strads.engine.compiling import INNER, compiled
 from strads.engine.views import shape_errors  # noqa: F401 – of assignments to rows
 from strads.engine.views.ghost_records import shown
 from strads.engine.views.indices import clipped, item_of, owned, refuse_index, rest_of, set_item_of, wrap
@@ -36,7 +37,7 @@ from strads.engine.views.recorded_rows import (
     row_of,
     scratch_slot,
 )
-from strads.engine.views.types import INNER, ViewType, compiled
+from strads.engine.views.types import ViewType
 
 
 def _is_element(view: ViewType, index: Any) -> bool:

@@ -9,26 +9,10 @@ from typing import Any
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic, make_attribute_wrapper, models, overload, register_model
+from numba.extending import intrinsic, make_attribute_wrapper, models, register_model
 from numba.np.arrayobj import populate_array
 
-# Options of functions called only from compiled code: interpreter wrappers would take a third of compile time.
-# Whether references to arrays are counted (`_nrt`) is inherited from the caller unless it is given.
-INNER = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": True}
-INLINED = {**INNER, "forceinline": True}
-# Of functions that allocate no arrays and return none but the caller's: counting would be a quarter of the code.
-UNCOUNTED = {**INLINED, "_nrt": False}
-
-
-def compiled(typed: Any) -> Any:
-    """Return a function that only compiled code can call: `typed` returns its implementation for types of arguments."""
-
-    def function(*arguments: Any) -> Any:
-        raise NotImplementedError("for compiled code only")
-
-    function.__name__ = typed.__name__
-    overload(function, jit_options=INNER)(typed)
-    return function
+from strads.engine.compiling import UNCOUNTED
 
 
 @njit(**UNCOUNTED)
@@ -172,46 +156,3 @@ def bind_with(constructors: tuple[Any | None, ...]) -> Any:
         return result(storages, context_value), codegen
 
     return bind
-
-
-@intrinsic(prefer_literal=True)
-def local_counters(typingctx: Any, size: Any) -> Any:
-    """Make an int64 array of zeros, of a constant size, on the stack of the calling function.
-
-    After inlining the compiler keeps it in registers. It must not outlive the function.
-    """
-    if not isinstance(size, types.IntegerLiteral):
-        return None
-    array_type = types.Array(types.int64, 1, "C")
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        count = size.literal_value
-        cell = cgutils.alloca_once_value(builder, ir.Constant(ir.ArrayType(ir.IntType(64), count), None))
-        array = context.make_array(array_type)(context, builder)
-        items, eight = context.get_constant(types.intp, count), context.get_constant(types.intp, 8)
-        array.data = builder.bitcast(cell, array.data.type)
-        array.nitems, array.itemsize = items, eight
-        array.shape = cgutils.pack_array(builder, [items])
-        array.strides = cgutils.pack_array(builder, [eight])
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        array.parent = cgutils.get_null_value(array.parent.type)
-        return array._getvalue()
-
-    return array_type(size), codegen
-
-
-@intrinsic
-def constant_item(typingctx: Any, array: Any, index: Any) -> Any:
-    """Load `array[index]`, which nothing changes while the calling function runs.
-
-    So the compiler can load it once, before a loop: of other loads it must assume that a store of the body changes
-    their value.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(array)(context, builder, args[0]).data
-        value = builder.load(builder.gep(data, [args[1]]))
-        value.set_metadata("invariant.load", builder.module.add_metadata([]))
-        return value
-
-    return array.dtype(array, types.intp), codegen

@@ -6,7 +6,7 @@ from numpy import float64, int32, int64, uint32, uint64
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from strads.models.kernels.by_types import by_types
+from strads.engine.compiling import by_types
 
 
 class DenseColumns(NamedTuple):

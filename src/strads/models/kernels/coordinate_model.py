@@ -11,8 +11,8 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from strads.engine.compiling import by_types
 from strads.engine.dynamic import coordinate_rounds
-from strads.models.kernels.by_types import by_types
 from strads.models.kernels.columns import Columns, DenseColumns, column_add, column_dot, column_weighted_square
 from strads.models.kernels.datafits import Datafit, Logistic, SquaredNorm, curvature_at, negative_gradient_at
 from strads.models.kernels.penalties import Penalty, penalized_step

@@ -17,7 +17,7 @@ from numba import njit
 from numpy import exp, float64, isfinite, log, log1p
 from numpy.typing import NDArray
 
-from strads.models.kernels.by_types import by_types
+from strads.engine.compiling import by_types
 
 _NEAR = 1e-5  # shifts of an intercept at which Newton's method converges without halving
 

@@ -6,7 +6,7 @@ from numba import njit
 from numpy import float64
 from numpy.typing import NDArray
 
-from strads.models.kernels.by_types import by_types
+from strads.engine.compiling import by_types
 
 
 class ElasticNet(NamedTuple):

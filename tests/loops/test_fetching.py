@@ -98,7 +98,7 @@ def values(table):
 )
 def test_rows_fetched_ahead_change_no_result(body, threads, monkeypatch):
     monkeypatch.setattr(loop_sample, "WAITING_SHARE", -1.0)
-    monkeypatch.setattr(node_tasks, "_CACHED", 0)
+    monkeypatch.setattr(node_tasks, "CACHED", 0)
     fetched, expected = make(body.__name__), make(body.__name__)
     stats = strads.async_for(TASKS, body, *fetched, strategy="sequential", threads=threads, fastmath=False)
     assert stats.plan.details.prefetch_distance > 0

@@ -187,8 +187,8 @@ class Exchange:
     run
         Called as `run(replicas, workers, clock)`: each of the workers, which share the replicas, runs its minibatch of
         this clock.
-    threads
-        Number of replicas of a node that may run at the same time: with BSP there may be more than it has threads.
+    turns
+        What a replica holds while it runs: with BSP a node may have more of them than threads.
     """
 
     minibatches: Minibatches
@@ -196,7 +196,7 @@ class Exchange:
     consistency: Consistency
     parameters: Sequence[Parameter]
     run: Callable[[list[Replica], range, int], None]
-    threads: int
+    turns: threading.Semaphore
 
     @property
     def workers(self) -> int:
@@ -207,11 +207,6 @@ class Exchange:
     def participants(self) -> NDArray[np.int64]:
         """Return the number of participants in each round."""
         return self.minibatches.participants(self.lanes)
-
-    @cached_property
-    def turns(self) -> threading.Semaphore:
-        """What a replica holds while it runs."""
-        return threading.Semaphore(self.threads)
 
 
 def exchange(node: Node, what: Exchange) -> tuple[dict[int, WorkerTimes], list[NDArray[np.int64]]]:

@@ -1,5 +1,6 @@
 """Node program `run_minibatches`: this node's part of a `sync_for`."""
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -174,9 +175,9 @@ class _Run:
                 own(sharing.start, clock, clock + 1)
 
         team, parameters = self._loop.team.size, list(self._parameters.values())
-        lanes, threads = (team, 1) if self._is_hybrid else (1, team)
+        lanes, turns = (team, threading.Semaphore(1)) if self._is_hybrid else (1, threading.Semaphore(team))
         times, histograms = exchange(
-            self._loop.node, Exchange(self._minibatches, lanes, self._loop.call.consistency, parameters, run, threads)
+            self._loop.node, Exchange(self._minibatches, lanes, self._loop.call.consistency, parameters, run, turns)
         )
         for position in self._loop.program.facts.written:
             if position in self._loop.shards:

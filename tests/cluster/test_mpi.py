@@ -453,9 +453,14 @@ def _assert_node_1_is_named(programs: Programs, seconds: float) -> str:
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("wait", [_WAITS, _IS_CALLED_FROM_C, _RETURNS])
-def test_a_killed_node_is_named_before_mpiexec_ends_the_job(programs, wait):
-    ended = programs.run(3, _LOST.format(signal=9, wait=wait, timeout=60))
-    assert ended.returncode != 0
+def test_a_killed_node_is_named_before_mpiexec_ends_the_job(tmp_path, wait):
+    for attempt in range(3):  # a busy machine may not run the driver in the half second that mpiexec leaves it
+        programs = Programs(tmp_path / str(attempt))
+        programs.folder.mkdir()
+        ended = programs.run(3, _LOST.format(signal=9, wait=wait, timeout=60))
+        assert ended.returncode != 0
+        if (programs.folder / "again").exists():
+            break
     assert "lost" in _assert_node_1_is_named(programs, 3.0)
 
 

@@ -4,12 +4,12 @@ A function is identified by its code and by what it refers to, so that one that 
 second time, is not recompiled, but one whose globals have changed is.
 """
 
-import hashlib
 import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import xxhash
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
@@ -54,9 +54,9 @@ def fingerprint(function: Function) -> tuple[Any, ...]:
 
 
 def digest(array: NDArray[Any]) -> tuple[Any, ...]:
-    """Return a key that is equal for arrays of the same dtype, shape and content (SHA-256)."""
+    """Return a key that is equal for arrays of the same dtype, shape and content (XXH3, 128 bits)."""
     content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b""
-    return array.dtype, array.shape, hashlib.sha256(content).digest()
+    return array.dtype, array.shape, xxhash.xxh3_128_digest(content)
 
 
 def _fingerprint(function: types.FunctionType, active: frozenset[Any]) -> tuple[Any, ...]:

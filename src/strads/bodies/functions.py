@@ -26,7 +26,7 @@ from strads.bodies.passes.stops_and_shapes import make_safe
 from strads.bodies.passes.wrapping_integers import WrappingLowering
 from strads.engine.compiling import INLINED
 from strads.engine.runtime_library import provide_integer_powers
-from strads.engine.stopping import check_iteration, check_recorded_iteration
+from strads.engine.stopping import IN_RECONNAISSANCE, IN_RUNS
 from strads.errors import ArgumentError
 from strads.user_code.functions import Function, dispatcher_of, fingerprint, plain_function
 
@@ -85,7 +85,7 @@ def compile_function(
         rewrites.append(partial(log_as_read, body=body, tables=tables))
     if records:
         rewrites.append(make_arrays_like_rows)
-    count = check_recorded_iteration if records else check_iteration
+    count = IN_RECONNAISSANCE if records else IN_RUNS
     rewrites.append(partial(make_safe, count=count, outcomes=outcomes))
     options["pipeline_class"] = type("BodyCompiler", (_BodyCompiler,), {"rewrites": rewrites})
     return dispatcher_of(function, check=check_names, **INLINED, **options)

@@ -5,7 +5,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding
 import numpy as np
@@ -13,6 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
+
+from strads.engine.compiling import compiled
 
 ENDLESS = "a while loop does not end"
 TOO_LONG = "a while loop runs too many iterations to be recorded"
@@ -89,29 +91,59 @@ def check_stop() -> None:
         raise StoppedError("the loop was interrupted")
 
 
+class IterationCheck(NamedTuple):
+    """What each iteration of a `while` loop does: count down from `first` by `check`, a function of the count.
+
+    `check_counting`: the same, where the loop moves a number to a limit by constant steps: a function of these, too.
+    """
+
+    first: int
+    check: Callable[[int], int]
+    check_counting: Callable[[int, Any, Any], int] | None = None
+
+
 @register_jitable
-def check_iteration(turns):  # type: ignore[no-untyped-def]
-    """Count an iteration of a `while` loop; now and then raise StoppedError if the run is to stop."""
-    turns += 1
-    if turns % _STRIDE == 0:
+def _check_iteration(left):  # type: ignore[no-untyped-def]
+    """Raise StoppedError now and then if the run is to stop.
+
+    A decrement and a branch are one instruction of most processors.
+    """
+    left -= 1
+    if left == 0:
         check_stop()
-    return turns
+        left = _STRIDE
+    return left
+
+
+@compiled
+def _check_counting(left, number, limit):  # type: ignore[no-untyped-def]
+    """Do nothing if both are integers: the loop ends, as a `for` loop does. Infinity is never reached."""
+    if isinstance(number, types.Integer) and isinstance(limit, types.Integer):
+        return lambda left, number, limit: left
+    return lambda left, number, limit: _check_iteration(left)
 
 
 @register_jitable
-def check_recorded_iteration(turns):  # type: ignore[no-untyped-def]
-    """As `check_iteration`, for reconnaissance, where no other task changes what a loop may be waiting for."""
-    if turns >= MAX_ITERATIONS:
+def _check_recorded_iteration(left):  # type: ignore[no-untyped-def]
+    if left == 0:
         raise RuntimeError(ENDLESS)
-    return check_iteration(turns)
+    if left % _STRIDE == 0:
+        check_stop()
+    return left - 1
 
 
 @register_jitable
-def check_chosen_iteration(turns):  # type: ignore[no-untyped-def]
-    """As `check_iteration`, where reconnaissance may miss a loop's exit, so that another strategy has to be found."""
-    if turns >= MAX_CHOSEN_ITERATIONS:
+def _check_chosen_iteration(left):  # type: ignore[no-untyped-def]
+    if left == 0:
         raise RuntimeError(TOO_LONG)
-    return check_iteration(turns)
+    return left - 1
+
+
+IN_RUNS = IterationCheck(_STRIDE, _check_iteration, _check_counting)
+# In reconnaissance no other task changes what a loop may be waiting for: one that goes on does not end.
+IN_RECONNAISSANCE = IterationCheck(MAX_ITERATIONS, _check_recorded_iteration)
+# Where reconnaissance may miss a loop's exit, so that another strategy has to be found.
+WHERE_CHOSEN = IterationCheck(MAX_CHOSEN_ITERATIONS, _check_chosen_iteration)
 
 
 @contextmanager

@@ -17,11 +17,12 @@ from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.ir_utils import get_definition, guard
 from numba.extending import register_jitable
 
+from strads.bodies.analysis.counting_loops import Counter, CountingLoops
 from strads.bodies.analysis.outcomes import Outcomes
 from strads.bodies.analysis.structure import begins_counted
 from strads.bodies.passes.inserted_calls import call_of
 from strads.engine.compiling import compiled
-from strads.engine.stopping import check_chosen_iteration
+from strads.engine.stopping import WHERE_CHOSEN, IterationCheck
 
 
 @compiled
@@ -52,17 +53,18 @@ def use(value):  # type: ignore[no-untyped-def]
     return lambda value: None
 
 
-def make_safe(function_ir: Any, code: CodeType, *, count: Any, outcomes: Outcomes) -> None:
+def make_safe(function_ir: Any, code: CodeType, *, count: IterationCheck, outcomes: Outcomes) -> None:
     """Make `while` loops test the flag of `engine.stopping`, and check shapes before in-place writes to arrays.
 
     Parameters
     ----------
     count
-        Called in each iteration of a `while` loop with the iteration count; returns the next count.
+        What is done in each iteration of a `while` loop.
     outcomes
         Outcomes of branches, chosen by reconnaissance: they are fixed.
     """
-    loops = list(compute_cfg_from_blocks(function_ir.blocks).loops().values())
+    cfg = compute_cfg_from_blocks(function_ir.blocks)
+    loops, counting = list(cfg.loops().values()), CountingLoops(function_ir.blocks, cfg)
     droppable = _droppable_items(function_ir)
     chosen = _choose(code, function_ir, outcomes)
     kept = {loop.header for loop in loops if any(_keeps(function_ir.blocks, loop, *branch) for branch in chosen)}
@@ -70,9 +72,9 @@ def make_safe(function_ir: Any, code: CodeType, *, count: Any, outcomes: Outcome
         block.body = _with_checks(function_ir, block, droppable)
     for loop in loops:
         if loop.header in kept:
-            _count(function_ir, loop, check_chosen_iteration)
+            _count(function_ir, loop, WHERE_CHOSEN)
         elif not begins_counted(loop.header, function_ir.blocks):
-            _count(function_ir, loop, count)
+            _count(function_ir, loop, count, counting.counter(loop) if count.check_counting else None)
 
 
 def _choose(code: CodeType, function_ir: Any, outcomes: Outcomes) -> list[tuple[int, bool]]:
@@ -90,20 +92,21 @@ def _choose(code: CodeType, function_ir: Any, outcomes: Outcomes) -> list[tuple[
     return chosen
 
 
-def _count(function_ir: Any, loop: Any, check: Any) -> None:
-    """Count the iterations of a loop in a variable that is initialized at the start of the function.
+def _count(function_ir: Any, loop: Any, count: IterationCheck, counter: Counter | None = None) -> None:
+    """Count down the iterations of a loop in a variable that is initialized at the start of the function.
 
     At the end of an iteration, so that what each one reads may be read before the loop.
     """
     entry = function_ir.blocks[min(function_ir.blocks)]
     loc = function_ir.blocks[loop.header].body[0].loc
-    turns = entry.scope.redefine("$strads_turns", loc)
-    entry.body.insert(0, ir.Assign(ir.Const(0, loc), turns, loc))
+    left = entry.scope.redefine("$strads_iterations_left", loc)
+    entry.body.insert(0, ir.Assign(ir.Const(count.first, loc), left, loc))
     for label in loop.body:
         block = function_ir.blocks[label]
         if loop.header in block.terminator.get_targets():
-            call = call_of(check, (turns,), block, loc)
-            block.body[-1:] = [*call, ir.Assign(call[-1].target, turns, loc), block.body[-1]]
+            check, numbers = (count.check, ()) if counter is None else (count.check_counting, counter)
+            call = call_of(check, (left, *numbers), block, loc)
+            block.body[-1:] = [*call, ir.Assign(call[-1].target, left, loc), block.body[-1]]
 
 
 def _keeps(blocks: Any, loop: Any, label: int, outcome: bool) -> bool:

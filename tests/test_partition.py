@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strads.partition import joined_ranges, offsets_of, places_of
+from strads.partition import distinct, joined_ranges, offsets_of, places_of
 
 LENGTHS = st.lists(st.integers(0, 5), min_size=1, max_size=8)
 
@@ -28,3 +28,9 @@ def test_places_of_some_parts(lengths, data):
     offsets = offsets_of(lengths)
     expected = [place for part in chosen for place in range(offsets[part], offsets[part + 1])]
     assert places_of(offsets, np.array(chosen, np.int64)).tolist() == expected
+
+
+@given(st.lists(st.integers(-3, 3)), st.sampled_from([np.int64, np.int32, np.uint8]))
+def test_distinct_numbers(numbers, dtype):
+    given = np.array(numbers).astype(dtype)
+    np.testing.assert_array_equal(distinct(given), np.unique(given), strict=True)

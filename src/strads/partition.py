@@ -1,4 +1,4 @@
-"""Consecutive parts of a range, and where each begins."""
+"""Consecutive parts of a range, where each begins, and the distinct ones of some numbers."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,3 +33,13 @@ def joined_ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> 
     """Return the numbers of several ranges, one range after the other."""
     ends = offsets_of(lengths)
     return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
+
+
+def distinct(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Return each number once, in ascending order.
+
+    As `np.unique`, by sorting: many different numbers take NumPy 2.3 and later, which put them into a hash table, ten
+    times as long.
+    """
+    ordered = np.sort(numbers, axis=None)
+    return ordered[np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])]

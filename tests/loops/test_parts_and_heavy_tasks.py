@@ -9,9 +9,11 @@ from serial import run_or_refuse
 
 import strads
 from strads import async_for
+from strads.loops import reconnaissance
+from strads.loops.on_nodes import recording_decision
 from strads.loops.reconnaissance import Reconnaissance
 from strads.schedule.records.access import SparseRecords, TableShape
-from strads.schedule.records.hot_rows import hot_row, sample
+from strads.schedule.records.hot_rows import ACCESSES, hot_row, sample
 
 ROWS = 60
 
@@ -101,6 +103,48 @@ def test_of_tasks_that_touch_all_rows_a_sample_is_recorded(monkeypatch):
     assert sum(len(log.counts) for logs in logged for log in logs) < 40
     assert hot_row(sample(of_all_rows(tasks=1000, rows=5000))) is not None
     assert sample(of_all_rows(tasks=1000, rows=5000)).tasks < 100
+
+
+def multiples(k, composite):
+    if k >= 2 and composite[k] == 0:
+        m = k * k
+        while m < len(composite):
+            composite[m] = 1
+            m += k
+
+
+def test_of_a_stretch_with_a_few_heavy_tasks_those_before_them_are_sampled(monkeypatch):
+    logged = []
+    probe = Reconnaissance._probe
+    monkeypatch.setattr(Reconnaissance, "_probe", lambda *args: logged.append(probe(*args)) or logged[-1])
+    composite = strads.dvector(np.zeros(300_000, np.uint8))
+    async_for(300_000, multiples, composite, order="sequential", threads=2)
+    assert 0 < max(len(log.rows) for logs in logged for log in logs) < 2 * ACCESSES
+    assert np.flatnonzero(composite.to_numpy()[2:20] == 0).tolist() == [0, 1, 3, 5, 9, 11, 15, 17]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_loop_runs_in_its_order_whose_records_grow_too_large(monkeypatch, threads):
+    monkeypatch.setattr(recording_decision, "_UNEXPECTED_RECORDS", 1 << 20)
+    monkeypatch.setattr(recording_decision, "_MAX_UNEXPECTED_RECORDS", 0)
+    composite, serial = strads.dvector(np.zeros(200_000, np.uint8)), np.zeros(200_000, np.uint8)
+    for k in range(len(serial)):
+        multiples(k, serial)
+    for _ in range(2):
+        stats = async_for(200_000, multiples, composite, order="sequential", threads=threads)
+        np.testing.assert_array_equal(composite.to_numpy(), serial)
+    assert threads == 1 or "records of its many accesses" in stats.plan.explain()
+
+
+@given(room=st.integers(1, 300), seed=st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_records_are_the_same_if_a_log_has_little_room(room, seed):
+    rng = np.random.default_rng(seed)
+    R, W = strads.dvector([whole(rng, n) for n in rng.integers(0, 9, ROWS)]), strads.dvector.zeros(ROWS)
+    A = strads.dvector(whole(rng, ROWS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reconnaissance, "_ROOM", room)
+        assert run_or_refuse(ROWS, from_ragged_rows, R, A, W, threads=2) is None
 
 
 def of_all_rows(tasks, rows):

@@ -1,8 +1,10 @@
 """Reconnaissance: one read-only run of a loop that finds which rows each task touches (thesis §7.2.2)."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,11 @@ from strads.schedule.records.parts import nothing_recorded
 from strads.schedule.records.row_ranges import BATCH, Marks, RowRanges, units
 
 _PROBE = 64  # tasks whose accesses suggest a pattern for all
+_ROOM = 1 << 26  # accesses in the log of a chunk, unless one has made more: some tasks may make many times the usual
+
+
+class RecordsTooLarge(Exception):
+    """The records of a loop turned out larger than they may be."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,14 @@ class Reconnaissance:
         """Shapes of the tables as recorded."""
         return self.recorder.table_shapes(self.bound)
 
-    def run(self, memory: NDArray[Any] | None = None) -> AccessRecords:
-        """Record all tasks; uniform records are stored in `memory` if they fit."""
+    def run(self, memory: NDArray[Any] | None = None, most: float = inf) -> AccessRecords:
+        """Record all tasks; uniform records are stored in `memory` if they fit.
+
+        Raises
+        ------
+        RecordsTooLarge
+            If tasks make different numbers of accesses, and all together more than `most` different ones.
+        """
         tasks = len(self.indices)
         probe = self._probe(range(min(tasks, _PROBE)))[0]
         pattern = probe.tags[: probe.counts[0] if tasks else 0].copy()
@@ -50,7 +63,7 @@ class Reconnaissance:
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)
                 return UniformRecords(self.tables, tables, writes, rows)
-        return self._run_sparse(1 + int(1.25 * probe.counts.mean()) if tasks else 1)
+        return self._run_sparse(1 + int(1.25 * probe.counts.mean()) if tasks else 1, most)
 
     def ranges(self, bounds: NDArray[np.int64]) -> RowRanges | None:
         """Record only the ranges of rows that chunks of consecutive tasks touch; None if some chunk touches too many.
@@ -96,14 +109,19 @@ class Reconnaissance:
         return SparseRecords(self.tables, offsets, rows, tags)
 
     def _probe(self, *stretches: range) -> list[Log]:
-        """Record the first tasks of each stretch: only as many as `hot_row` needs if each makes many accesses."""
+        """Record the first tasks of each stretch: only as many as `hot_row` needs if some make many accesses."""
         logs = list[Log]()
 
         def record(_: int) -> None:
             copies = Copies()
             for stretch in stretches:
                 tasks = shortened(stretch, len(self._record_chunk(stretch[:1], 4, copies).rows))
-                logs.append(self._record_chunk(tasks, 4 * len(tasks), copies))
+                log = self._new_log(len(tasks), 4 * len(tasks))
+                if self._run(tasks.start, len(tasks), log, copies) > len(
+                    log.rows
+                ):  # of these, only the counts are known
+                    tasks = shortened(tasks, log.counts)
+                logs.append(self._record_chunk(tasks, int(log.counts[: len(tasks)].sum()), copies))
 
         self._for_each(record, 1)  # on a thread of the team, so that the waiting thread can be interrupted
         return logs
@@ -131,22 +149,42 @@ class Reconnaissance:
         self._on_threads(record)
         return follows[0]
 
-    def _run_sparse(self, each: int) -> SparseRecords:
+    def _run_sparse(self, each: int, most: float) -> SparseRecords:
         """Record tasks that make about `each` accesses; a log's capacity follows the longest chunk so far."""
         chunks = self._chunks()
         logs: list[Log | None] = [None] * len(chunks)
         spare = [Copies() for _ in range(self.team.size)]  # one for each thread
-        longest = [each]
+        longest, total, counting = [each], [0], threading.Lock()
+
+        def merged_log(tasks: range, copies: Copies) -> Log:
+            """Record tasks, half of them at a time if all make too many accesses for one log."""
+            log = self._new_log(len(tasks), min(longest[0] * len(tasks), _ROOM))
+            used = self._run(tasks.start, len(tasks), log, copies)
+            if used > max(len(log.rows), _ROOM) and len(tasks) > 1:
+                middle = len(tasks) // 2
+                halves = [merged_log(half, copies) for half in (tasks[:middle], tasks[middle:])]
+                counts, rows, tags = (
+                    np.concatenate(parts)
+                    for parts in zip(*((half.counts, half.rows, half.tags) for half in halves), strict=True)
+                )
+                return Log(log.state, counts, rows, tags)
+            if used > len(log.rows):
+                log = self._new_log(len(tasks), used)
+                self._run(tasks.start, len(tasks), log, copies)
+            kept = merge_repeated(log.counts, log.rows[:used], log.tags[:used])
+            with counting:
+                longest[0] = max(longest[0], -(-used // len(tasks)))
+                total[0] += kept
+                if total[0] > most:
+                    raise RecordsTooLarge
+            return Log(log.state, log.counts, log.rows[:kept].copy(), log.tags[:kept].copy())
 
         def record(chunk: int) -> None:
-            tasks, copies = chunks[chunk], spare.pop()
+            copies = spare.pop()
             try:
-                log = self._record_chunk(tasks, longest[0] * len(tasks), copies)
+                logs[chunk] = merged_log(chunks[chunk], copies)
             finally:
                 spare.append(copies)
-            longest[0] = max(longest[0], -(-len(log.rows) // len(tasks)))
-            kept = merge_repeated(log.counts, log.rows, log.tags)
-            logs[chunk] = Log(log.state, log.counts, log.rows[:kept].copy(), log.tags[:kept].copy())
 
         self._for_each(record, len(chunks))
         recorded = [log for log in logs if log is not None]

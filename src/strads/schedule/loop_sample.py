@@ -324,7 +324,7 @@ def _plan_in_order(part: SparseRecords, whole: Loop) -> Plan:
 
 def plan_of_hot_row(problem: Problem) -> Plan | None:
     """Return the plan of one job for a loop of which most tasks touch one row."""
-    crowded = hot_row(sample(problem.records))
+    crowded = hot_row(sample(problem.records), in_order=problem.loop.in_order)
     return None if crowded is None else one_job(problem, "sequential", f"{ALONE}: {crowded}")
 
 

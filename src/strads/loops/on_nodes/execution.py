@@ -53,7 +53,10 @@ def run(
     compile_seconds = call.compile() + (0.0 if before is None else before.compile_seconds)
     limits = call.program.lasting_limits(call.bound)
     execution, traffic = call.execute(record_order)
-    stays = None if before is None else reason_to_stay(before, look(call.tasks, before))
+    stays = None
+    if before is not None:
+        in_order = loop.spec.options.order == "sequential"
+        stays = reason_to_stay(before, look(call.tasks, before), in_order=in_order)
     if node.size == 1:
         loop.before = None  # with several nodes, another may still fail
     statistics = NodeStatistics(

@@ -34,9 +34,12 @@ def look(tasks: NodeTasks, earlier: Look | None = None) -> Look:
     return Look(tasks.over(indices).sample, False, seconds)  # `tasks` would return that of an earlier look
 
 
-def reason_to_stay(before: Look, after: Look) -> SequentialReason | None:
-    """Return why a loop had better run in sequence, if so, given what its tasks touch before and after a run."""
+def reason_to_stay(before: Look, after: Look, *, in_order: bool) -> SequentialReason | None:
+    """Return why a loop had better run in sequence, if so, given what its tasks touch before and after a run.
+
+    `in_order`: whether their order matters.
+    """
     if before.records is None or after.records is None or not same_rows(before.records, after.records):
         return LEFT_ROWS
-    crowded = hot_row(after.records)
+    crowded = hot_row(after.records, in_order=in_order)
     return SequentialReason(crowded) if crowded else None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -116,32 +117,36 @@ class NodeTasks:
         wanted = in_run.union(argument_roles.with_role(*everywhere))
         gather_all_rows(self.node, *(self.shards[position] for position in sorted(wanted) if position in self.shards))
 
-    def record(self, memory: NDArray[Any] | None = None, *, keep: bool = True) -> AccessRecords:
+    def record(self, memory: NDArray[Any] | None = None, *, keep: bool = True, most: float = inf) -> AccessRecords:
         """Record with ghosts if the body allows it; otherwise with the real rows of the tables, which are fetched.
 
         Records may be stored in `memory`, whatever its dtype. Without `keep` they are empty: only indices are checked.
 
         Raises
         ------
+        RecordsTooLarge
+            On one node, if irregular tasks make more than `most` accesses.
         BodyIndexError, BodyKeyError, BodyError
             If a task fails; nothing has been written.
         """
-        records = self._record(memory, keep, is_trial=False)
+        records = self._record(memory, keep, most, is_trial=False)
         assert records is not None
         return records
 
-    def record_if_possible(self, memory: NDArray[Any] | None = None, *, keep: bool = True) -> AccessRecords | None:
+    def record_if_possible(
+        self, memory: NDArray[Any] | None = None, *, keep: bool = True, most: float = inf
+    ) -> AccessRecords | None:
         """Record as `record` does; None if a task fails: with other outcomes of its branches it may not."""
-        return self._record(memory, keep, is_trial=True)
+        return self._record(memory, keep, most, is_trial=True)
 
-    def _record(self, memory: NDArray[Any] | None, keep: bool, *, is_trial: bool) -> AccessRecords | None:
+    def _record(self, memory: NDArray[Any] | None, keep: bool, most: float, *, is_trial: bool) -> AccessRecords | None:
         run = self.reconnaissance()
         if run.recorder.scratch or self.program.argument_roles.read_in_ghosts:
             self.gather_all_rows()
         while True:
             records, failure, is_last = None, None, run.recorder.scratch
             try:
-                records = run.run(memory) if keep else run.check()
+                records = run.run(memory, most) if keep else run.check()
             except TaskFailed as found:
                 failure = found
             if is_trial or not is_last:
@@ -236,10 +241,12 @@ class NodeTasks:
         some = self.sample if self.program.can_prefetch(self.bound, self.indices) else None
         return 0 if some is None else prefetch_distance(some, loop)
 
-    def find_hot_row(self, some: AccessRecords | None, ignoring: frozenset[int] = frozenset()) -> str | None:
+    def find_hot_row(
+        self, some: AccessRecords | None, ignoring: frozenset[int] = frozenset(), *, in_order: bool = False
+    ) -> str | None:
         """Name the written row that most sampled tasks touch, `ignoring` tables at positions; None if there is none."""
         numbers = frozenset(self.program.argument_roles.table_of[position] for position in ignoring)
-        return None if some is None else hot_row(some, numbers)
+        return None if some is None else hot_row(some, numbers, in_order=in_order)
 
     def should_check_in_run(self, tasks: int, *, changes: bool) -> bool:
         """Whether a loop that runs in sequence should check every index in the run rather than all of them beforehand.

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from strads.dds.shard import gather_all_rows
 from strads.engine.views.roles import Checking, Role
 from strads.errors import BodyIndexError, BodyKeyError, CompileError, StradsError
+from strads.loops.arguments import TableArgument
 from strads.loops.on_nodes.counting import copyable_counters
 from strads.loops.on_nodes.node_tasks import CACHED, NodeTasks
 from strads.loops.on_nodes.sequential_reasons import (
@@ -21,15 +23,17 @@ from strads.loops.on_nodes.sequential_reasons import (
     ONE_THREAD,
     SAMPLING_CALL,
     TOO_EARLY,
+    TOO_MANY,
     SequentialReason,
 )
 from strads.loops.on_nodes.specs import LoopSpec
 from strads.loops.program import LoopProgram, Variant
+from strads.loops.reconnaissance import RecordsTooLarge
 from strads.partition import even_bounds
 from strads.schedule.choice import middle_of
 from strads.schedule.kernels.streaming import empty_lines
 from strads.schedule.loop import Loop
-from strads.schedule.loop_sample import SHORT, LoopSample, PlanningCost, records_outweigh, too_costly
+from strads.schedule.loop_sample import RECORD, SHORT, LoopSample, PlanningCost, records_outweigh, too_costly
 from strads.schedule.plan import Plan
 from strads.schedule.planner import build_plan
 from strads.schedule.records.access import AccessRecords
@@ -37,6 +41,7 @@ from strads.schedule.records.flow_dependences import FlowDependences, flow_depen
 from strads.schedule.records.parts import nothing_recorded
 
 _MAX_RECORDS = 16  # times the memory of the tables
+_MAX_UNEXPECTED_RECORDS, _UNEXPECTED_RECORDS = 64, 1 << 30  # the same if samples do not show it; at least so many bytes
 _MAX_RECORDS_OF_COUNTERS = 2  # the same where copies of the counters make records unnecessary
 
 
@@ -205,7 +210,7 @@ def _reason_in_sample(spec: LoopSpec, tasks: NodeTasks, loop: Loop) -> Sequentia
     """
     reason = tasks.copies_too_much()
     some = None if reason else tasks.sample
-    reason = reason or tasks.find_hot_row(some)
+    reason = reason or tasks.find_hot_row(some, in_order=loop.in_order)
     return SequentialReason(reason) if reason else reason_not_to_plan(spec, some, loop, serves_one_call=spec.changes)
 
 
@@ -246,11 +251,14 @@ def _recorded(
     is_trial: bool,
 ) -> RecordingDecision | None:
     """Record a loop, in `room` if it fits; without `keep`, only check its indices."""
-    if is_trial:
-        records = tasks.record_if_possible(room, keep=keep)
-        return None if records is None else known(records, alone)
+    most = _most_accesses(tasks) if may_be_alone else inf
     try:
-        return known(tasks.record(room, keep=keep), alone)
+        if is_trial:
+            records = tasks.record_if_possible(room, keep=keep, most=most)
+            return None if records is None else known(records, alone)
+        return known(tasks.record(room, keep=keep, most=most), alone)
+    except RecordsTooLarge:
+        return _recorded(tasks, known, TOO_MANY, None, keep=False, may_be_alone=may_be_alone, is_trial=is_trial)
     except (BodyIndexError, BodyKeyError) as error:
         # Tasks whose rows depend on values of the loop may fail merely because no earlier task has run.
         error.is_certain = tasks.program.is_certain(tasks.bound)
@@ -267,7 +275,13 @@ def _outweighed(spec: LoopSpec, tasks: NodeTasks) -> SequentialReason | None:
         some, len(spec.indices), _MAX_RECORDS_OF_COUNTERS if copyable_counters(spec, tasks) else _MAX_RECORDS
     ):
         return None
-    return SequentialReason("records of its many accesses would take much more memory and time than the loop itself")
+    return TOO_MANY
+
+
+def _most_accesses(tasks: NodeTasks) -> float:
+    """Return how many accesses to record at most: tasks that no sample contains may make many times as many."""
+    size = sum(argument.values.nbytes for argument in tasks.bound.arguments if isinstance(argument, TableArgument))
+    return max(_MAX_UNEXPECTED_RECORDS * size, _UNEXPECTED_RECORDS) / RECORD
 
 
 def reason_not_to_plan(

@@ -27,6 +27,7 @@ SAMPLING_CALL = SequentialReason(
 TOO_EARLY = SequentialReason(
     "an index or key is out of range in reconnaissance, but may be valid once earlier tasks have run"
 )
+TOO_MANY = SequentialReason("records of its many accesses would take much more memory and time than the loop itself")
 ALL_ROWS = SequentialReason("its order matters, and rng.near draws from all rows")
 LEFT_ROWS = SequentialReason("values that it writes choose its rows, and these have changed")
 RAN_IN_SEQUENCE = SequentialReason("its rows have changed, and it already ran in sequence before")

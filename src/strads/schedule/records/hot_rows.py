@@ -1,7 +1,9 @@
 """A quick test whether most tasks touch one row: then two threads would hardly ever run concurrently."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from strads.partition import distinct
 from strads.schedule.records.access import AccessRecords, SparseRecords
 from strads.schedule.records.parts import as_sparse, chosen
 
@@ -16,9 +18,13 @@ def some_tasks(tasks: int) -> list[range]:
     return [range(start, min(start + STRETCH, tasks)) for start in starts]
 
 
-def shortened(stretch: range, accesses: int) -> range:
-    """Return the first tasks of a stretch: fewer if the first one makes many accesses."""
-    return stretch[: max(FEWEST, ACCESSES // max(accesses, 1))]
+def shortened(stretch: range, accesses: ArrayLike) -> range:
+    """Return the first tasks of a stretch: at least `FEWEST`, more if these make no more than `ACCESSES` together.
+
+    `accesses`: of each task, or of the first one if the others are not known yet.
+    """
+    so_far = np.cumsum(np.broadcast_to(np.asarray(accesses, np.int64), len(stretch)))
+    return stretch[: max(FEWEST, int(np.searchsorted(so_far, ACCESSES, "right")))]
 
 
 def sample(records: AccessRecords) -> SparseRecords:
@@ -26,22 +32,26 @@ def sample(records: AccessRecords) -> SparseRecords:
     if records.tasks == 0:
         return as_sparse(records)
     stretches = some_tasks(records.tasks)
-    first = as_sparse(chosen(records, np.array([stretch.start for stretch in stretches])))
-    tasks = [np.asarray(shortened(*pair)) for pair in zip(stretches, np.diff(first.offsets).tolist(), strict=True)]
-    return as_sparse(chosen(records, np.concatenate(tasks)))
+    first = np.diff(as_sparse(chosen(records, np.array([stretch.start for stretch in stretches]))).offsets)
+    stretches = [shortened(*pair) for pair in zip(stretches, first, strict=True)]
+    found = as_sparse(chosen(records, np.concatenate(stretches)))
+    counts = np.split(np.diff(found.offsets), np.cumsum([len(stretch) for stretch in stretches])[:-1])
+    tasks = np.concatenate([shortened(*pair) for pair in zip(stretches, counts, strict=True)])
+    return found if len(tasks) == found.tasks else as_sparse(chosen(records, tasks))
 
 
-def hot_row(records: AccessRecords, ignoring: frozenset[int] = frozenset()) -> str | None:
+def hot_row(records: AccessRecords, ignoring: frozenset[int] = frozenset(), *, in_order: bool = False) -> str | None:
     """Name the row that most tasks touch and some of them write; None if there is none.
 
-    Rows of the tables `ignoring`, by their numbers in the records, do not count.
+    Rows of the tables `ignoring`, by their numbers in the records, do not count. `in_order`: whether the order of the
+    tasks matters, so that no table can be relaxed.
     """
     if records.tasks == 0:
         return None
     sparse = as_sparse(records)
     task = np.repeat(np.arange(sparse.tasks), np.diff(sparse.offsets))
     row = sparse.rows.astype(np.int64) * 128 + (sparse.tags >> 1)
-    touched = np.unique(row * sparse.tasks + task) // sparse.tasks  # a row once for each task
+    touched = distinct(row * sparse.tasks + task) // sparse.tasks  # a row once for each task
     rows, counts = np.unique(touched, return_counts=True)
     counts = np.where(np.isin(rows, row[(sparse.tags & 1) == 1]), counts, 0)
     counts = np.where(np.isin(rows % 128, list(ignoring)), 0, counts)
@@ -50,7 +60,9 @@ def hot_row(records: AccessRecords, ignoring: frozenset[int] = frozenset()) -> s
     number, which = divmod(int(rows[np.argmax(counts)]), 128)
     share = counts.max() / sparse.tasks
     table = sparse.tables[which]
-    return (
-        f"{share:.0%} of the sampled tasks touch {table.row_name(number)} (if slightly stale values of it do "
-        f"no harm, strads.relaxed({table.name}) lets tasks run together)"
+    text = f"{share:.0%} of the sampled tasks touch {table.row_name(number)}"
+    advice = (
+        f" (if tasks only add to it, and slightly stale values do no harm, strads.relaxed({table.name}) lets them run "
+        "together)"
     )
+    return text if in_order else text + advice

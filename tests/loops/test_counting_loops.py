@@ -15,6 +15,9 @@ from serial import run_or_refuse
 import strads
 from strads.bodies.analysis.counting_loops import CountingLoops
 
+ONE = np.uint64(1)
+TOP = (1 << 63) - 10
+
 
 def up(a, n):
     i = 0
@@ -55,6 +58,20 @@ def of_compressed_rows(a, n):
     return total
 
 
+def by_a_global_number(a, n):
+    i = np.uint64(a[0])
+    while i > n:
+        i -= ONE
+
+
+def from_what_is_summed(a, n):
+    i = 0
+    total = 0.0
+    while i < a[n]:
+        total += i
+        i += 1
+
+
 def with_another_exit(a, n):
     i = 0
     while i < n and a[i] > 0:
@@ -76,7 +93,10 @@ def in_both_arms(a, n):
 
 @pytest.mark.parametrize(
     "function",
-    [up, down, bound_on_the_left, to_a_length, to_a_shape, of_compressed_rows, with_another_exit, in_both_arms],
+    [
+        *(up, down, bound_on_the_left, to_a_length, to_a_shape, of_compressed_rows, by_a_global_number),
+        *(from_what_is_summed, with_another_exit, in_both_arms),
+    ],
 )
 def test_what_counts(function):
     assert counted(function) == [True]
@@ -128,11 +148,49 @@ def to_what_a_helper_writes(a, n):
         i += 1
 
 
-def over_a_growing_list(a, n):
-    queue, i = [n], 0
-    while i < len(queue):
-        queue.append(i)
+def compared_before(a, n):
+    i = 0
+    more = i < n
+    while more:
         i += 1
+
+
+def compared_sometimes(a, n):
+    i = 0
+    more = i < n
+    while more:
+        if a[i] > 0:
+            more = i < n
+        i += 1
+
+
+def to_what_was_computed_before(a, n):
+    i = 0
+    following = i + 1
+    while i < n:
+        i = following
+
+
+def to_what_was_computed_once(a, n):
+    i = total = 0
+    while i < n:
+        if total == 0:
+            following = i + 1
+        i = following
+        total += a[i]
+
+
+def to_an_item_of_what_is_added_to(a, n):
+    i, row = 0, a[n]
+    while i < row[0]:
+        row += 1
+        i += 1
+
+
+def by_long_steps(a, n):
+    i = 0
+    while i <= TOP:
+        i += 1 << 62
 
 
 def waiting(a, n):
@@ -164,7 +222,9 @@ def only_before_the_exit(a, n):
     "function",
     [
         *(away, in_one_arm, there_and_back, to_a_moving_bound, to_what_it_writes, to_what_a_helper_writes),
-        *(over_a_growing_list, waiting, by_a_variable_step, by_nothing, only_before_the_exit),
+        *(compared_before, compared_sometimes, to_what_was_computed_before, to_what_was_computed_once),
+        *(to_an_item_of_what_is_added_to, by_long_steps),
+        *(waiting, by_a_variable_step, by_nothing, only_before_the_exit),
     ],
 )
 def test_what_may_never_end(function):
@@ -213,11 +273,31 @@ def to_infinity(k, limit, found, W):
         i += 1
 
 
+def push(queue, value):
+    queue.append(value)
+
+
+def over_a_growing_list(k, limit, found, W):
+    queue, i = [k], 0
+    while i < len(queue):
+        if found[k] == 0 and len(queue) < limit[k]:
+            push(queue, i)
+            if i > 1000:
+                queue.clear()
+                queue.append(k)
+                push(queue, k)
+                i = 0
+        W[k] += 1
+        i += 1
+
+
 @pytest.mark.few(1)
+@pytest.mark.parametrize("name", ["to_infinity", "over_a_growing_list"])
 @in_its_own_process(60)
-def test_a_count_to_infinity_can_be_interrupted():
+def test_a_count_without_end_can_be_interrupted(name):
+    body = globals()[name]
     limit, found, W = np.full(4, np.inf), strads.dvector(np.ones(4)), strads.dvector.zeros(4)
-    strads.async_for(4, to_infinity, strads.dvector(limit), found, W)  # ends, and is compiled
+    strads.async_for(4, body, strads.dvector(limit), found, W)  # ends, and is compiled
     found[:] = 0
     came: list[float] = []
 
@@ -227,5 +307,5 @@ def test_a_count_to_infinity_can_be_interrupted():
 
     threading.Timer(0.2, interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        strads.async_for(4, to_infinity, strads.dvector(limit), found, W)
+        strads.async_for(4, body, strads.dvector(limit), found, W)
     assert time.monotonic() - came[0] < 10

@@ -136,6 +136,23 @@ def test_a_loop_runs_in_its_order_whose_records_grow_too_large(monkeypatch, thre
     assert threads == 1 or "records of its many accesses" in stats.plan.explain()
 
 
+def scattered(k, lengths, x):
+    for p in range(lengths[k]):
+        x[(k + 7 * p) % len(x)] += k + 1
+    x[k % len(x)] -= k
+
+
+@pytest.mark.parametrize("heavy", [slice(0, 2), slice(-1, None), slice(0, None, 129)])
+@pytest.mark.parametrize("rows", [7, 50_000])
+def test_a_few_heavy_tasks_are_planned_for_in_little_time_and_memory(heavy, rows):
+    lengths = np.zeros(30_000, int)
+    lengths[:130][heavy] = 60_000  # as many accesses for each task would take gigabytes
+    L, x = strads.dvector(lengths), strads.dvector(np.zeros(rows))
+    for _ in range(2):
+        assert run_or_refuse(len(lengths), scattered, L, x, threads=2) is None
+    assert run_or_refuse(130, scattered, L, x, threads=2) is None
+
+
 @given(room=st.integers(1, 300), seed=st.integers(0, 99))
 @settings(max_examples=30, deadline=None)
 def test_records_are_the_same_if_a_log_has_little_room(room, seed):

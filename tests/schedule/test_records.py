@@ -35,13 +35,20 @@ def test_a_row_is_kept_once_and_written_if_any_access_writes(tasks: list[list[tu
     for task, count in zip(tasks, counts.tolist(), strict=True):
         found = list(zip(records.rows[first:][:count].tolist(), records.tags[first:][:count].tolist(), strict=True))
         first += count
-        if len(task) > 4096:
-            assert found == task
-            continue
         writes: dict[tuple[int, int], int] = {}
         for row, tag in task:
             writes[row, tag >> 1] = writes.get((row, tag >> 1), 0) | (tag & 1)
         assert found == [(row, 2 * table + write) for (row, table), write in writes.items()]
+
+
+def test_rows_beyond_those_that_fit_into_the_hash_are_kept() -> None:
+    every = np.tile(np.arange(600_000, dtype=np.int32), 2)
+    counts, tags = np.array([len(every), 3], np.int32), np.zeros(len(every) + 3, np.uint8)
+    rows = np.concatenate([every, np.array([5, 5, 6], np.int32)])
+    kept = merge_repeated(counts, rows, tags)
+    assert 600_000 < counts[0] < len(every)
+    np.testing.assert_array_equal(np.unique(rows[: counts[0]]), every[:600_000])
+    assert rows[counts[0] : kept].tolist() == [5, 6]
 
 
 @given(st.lists(st.lists(accesses, max_size=5), max_size=12))

@@ -15,11 +15,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
 from strads.engine.compiling import compiled
+from strads.engine.views.types import ViewType
 
 ENDLESS = "a while loop does not end"
 TOO_LONG = "a while loop runs too many iterations to be recorded"
 MAX_ITERATIONS = 1 << 30  # limit for a `while` loop in one function call during reconnaissance
 _STRIDE = 256  # iterations between two looks at the flag
+_NOT_GROWING = types.Integer, types.Array, types.BaseTuple, types.UnicodeType, ViewType
 MAX_CHOSEN_ITERATIONS = 1 << 14  # where a real run would exit the loop, possibly soon
 
 
@@ -94,12 +96,13 @@ def check_stop() -> None:
 class IterationCheck(NamedTuple):
     """What each iteration of a `while` loop does: count down from `first` by `check`, a function of the count.
 
-    `check_counting`: the same, where the loop moves a number to a limit by constant steps: a function of these, too.
+    `check_counting`: the same, where the loop moves a number to a limit by constant steps: a function of these, too,
+    and of what the limit is the length of.
     """
 
     first: int
     check: Callable[[int], int]
-    check_counting: Callable[[int, Any, Any], int] | None = None
+    check_counting: Callable[[int, Any, Any, Any], int] | None = None
 
 
 @register_jitable
@@ -116,11 +119,11 @@ def _check_iteration(left):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _check_counting(left, number, limit):  # type: ignore[no-untyped-def]
-    """Do nothing if both are integers: the loop ends, as a `for` loop does. Infinity is never reached."""
-    if isinstance(number, types.Integer) and isinstance(limit, types.Integer):
-        return lambda left, number, limit: left
-    return lambda left, number, limit: _check_iteration(left)
+def _check_counting(left, number, limit, sized):  # type: ignore[no-untyped-def]
+    """Do nothing if the loop ends, as a `for` loop does: infinity is never reached, nor the end of what grows."""
+    if all(isinstance(each, types.Integer) for each in (number, limit)) and isinstance(sized, _NOT_GROWING):
+        return lambda left, number, limit, sized: left
+    return lambda left, number, limit, sized: _check_iteration(left)
 
 
 @register_jitable

@@ -2,8 +2,10 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import inf
 from typing import Any
 
@@ -15,10 +17,10 @@ from strads.engine.stopping import stoppable
 from strads.loops.arguments import BoundArguments
 from strads.loops.indices import LoopIndices
 from strads.loops.recorder import Copies, Log, Recorder, row_dtype
-from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
+from strads.schedule.records.access import MAX_UNIFORM, AccessRecords, SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.hot_rows import shortened, some_tasks
 from strads.schedule.records.merging import append_records, merge_repeated
-from strads.schedule.records.parts import nothing_recorded
+from strads.schedule.records.parts import as_uniform, nothing_recorded
 from strads.schedule.records.row_ranges import BATCH, Marks, RowRanges, units
 
 _PROBE = 64  # tasks whose accesses suggest a pattern for all
@@ -57,13 +59,14 @@ class Reconnaissance:
         tasks = len(self.indices)
         probe = self._probe(range(min(tasks, _PROBE)))[0]
         pattern = probe.tags[: probe.counts[0] if tasks else 0].copy()
-        if _is_uniform(probe.counts, probe.tags, pattern):
+        if len(pattern) <= MAX_UNIFORM and _is_uniform(probe.counts, probe.tags, pattern):
             rows = _room(memory, (tasks, len(pattern)), self._dtype)
-            if self._run_uniform(pattern, rows):
+            if rows is not None and self._run_uniform(pattern, rows):
                 tables = tuple(int(tag) >> 1 for tag in pattern)
                 writes = tuple(bool(tag & 1) for tag in pattern)
                 return UniformRecords(self.tables, tables, writes, rows)
-        return self._run_sparse(1 + int(1.25 * probe.counts.mean()) if tasks else 1, most)
+        found = self._run_sparse(1 + int(1.25 * probe.counts.mean()) if tasks else 1, most)
+        return as_uniform(found) if len(pattern) > MAX_UNIFORM else found
 
     def ranges(self, bounds: NDArray[np.int64]) -> RowRanges | None:
         """Record only the ranges of rows that chunks of consecutive tasks touch; None if some chunk touches too many.
@@ -156,28 +159,29 @@ class Reconnaissance:
         spare = [Copies() for _ in range(self.team.size)]  # one for each thread
         longest, total, counting = [each], [0], threading.Lock()
 
-        def merged_log(tasks: range, copies: Copies) -> Log:
-            """Record tasks, half of them at a time if all make too many accesses for one log."""
-            log = self._new_log(len(tasks), min(longest[0] * len(tasks), _ROOM))
-            used = self._run(tasks.start, len(tasks), log, copies)
-            if used > max(len(log.rows), _ROOM) and len(tasks) > 1:
-                middle = len(tasks) // 2
-                halves = [merged_log(half, copies) for half in (tasks[:middle], tasks[middle:])]
-                counts, rows, tags = (
-                    np.concatenate(parts)
-                    for parts in zip(*((half.counts, half.rows, half.tags) for half in halves), strict=True)
-                )
-                return Log(log.state, counts, rows, tags)
-            if used > len(log.rows):
-                log = self._new_log(len(tasks), used)
-                self._run(tasks.start, len(tasks), log, copies)
+        def merge(log: Log, used: int) -> Log:
             kept = merge_repeated(log.counts, log.rows[:used], log.tags[:used])
             with counting:
-                longest[0] = max(longest[0], -(-used // len(tasks)))
                 total[0] += kept
                 if total[0] > most:
                     raise RecordsTooLarge
             return Log(log.state, log.counts, log.rows[:kept].copy(), log.tags[:kept].copy())
+
+        def merged_log(tasks: range, copies: Copies) -> Log:
+            log = self._new_log(len(tasks), min(longest[0] * len(tasks), _ROOM))
+            used = self._run(tasks.start, len(tasks), log, copies)
+            longest[0] = max(longest[0], -(-used // len(tasks)))
+            if used <= len(log.rows):
+                return merge(log, used)
+            counts, of_room = log.counts, np.cumsum(log.counts, dtype=np.int64) // _ROOM
+            del log
+            bounds = [0, *(np.flatnonzero(np.diff(of_room)) + 1).tolist(), len(tasks)]
+            parts = list[Log]()  # merged one by one: all together may be too large
+            for first, last in pairwise(bounds):
+                part = self._record_chunk(tasks[first:last], int(counts[first:last].sum()), copies)
+                parts.append(merge(part, len(part.rows)))
+            columns = zip(*((part.counts, part.rows, part.tags) for part in parts), strict=True)
+            return Log(parts[0].state, *(np.concatenate(column) for column in columns))
 
         def record(chunk: int) -> None:
             copies = spare.pop()
@@ -246,9 +250,11 @@ def _is_uniform(counts: NDArray[np.int32], tags: NDArray[np.uint8], pattern: NDA
     return np.array_equal(tags[:arity], pattern) and np.array_equal(tags[arity:], tags[:repeated])
 
 
-def _room(memory: NDArray[Any] | None, shape: tuple[int, int], dtype: type[np.integer]) -> NDArray[np.integer]:
-    """Return an array, in the given memory if it is large enough."""
+def _room(memory: NDArray[Any] | None, shape: tuple[int, int], dtype: type[np.integer]) -> NDArray[np.integer] | None:
+    """Return an array, in the given memory if it is large enough; None if the system grants none of that size."""
     needed = shape[0] * shape[1] * np.dtype(dtype).itemsize
     if memory is None or memory.nbytes < needed or needed == 0:
-        return np.empty(shape, dtype)
+        with suppress(MemoryError):
+            return np.empty(shape, dtype)
+        return None
     return memory.reshape(-1).view(np.uint8)[:needed].view(dtype).reshape(shape)

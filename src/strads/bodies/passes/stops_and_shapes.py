@@ -67,6 +67,7 @@ def make_safe(function_ir: Any, code: CodeType, *, count: IterationCheck, outcom
     loops, counting = list(cfg.loops().values()), CountingLoops(function_ir.blocks, cfg)
     droppable = _droppable_items(function_ir)
     chosen = _choose(code, function_ir, outcomes)
+    counters = {loop.header: counting.counter(loop) for loop in loops if count.check_counting is not None}
     kept = {loop.header for loop in loops if any(_keeps(function_ir.blocks, loop, *branch) for branch in chosen)}
     for block in function_ir.blocks.values():
         block.body = _with_checks(function_ir, block, droppable)
@@ -74,7 +75,7 @@ def make_safe(function_ir: Any, code: CodeType, *, count: IterationCheck, outcom
         if loop.header in kept:
             _count(function_ir, loop, WHERE_CHOSEN)
         elif not begins_counted(loop.header, function_ir.blocks):
-            _count(function_ir, loop, count, counting.counter(loop) if count.check_counting else None)
+            _count(function_ir, loop, count, counters.get(loop.header))
 
 
 def _choose(code: CodeType, function_ir: Any, outcomes: Outcomes) -> list[tuple[int, bool]]:

@@ -31,6 +31,10 @@ class TableShape:
         return f"row {row} of {self.name}"
 
 
+# Accesses of a task of uniform records: planners compare each with each other. Tasks with more are rarely alike.
+MAX_UNIFORM = 512
+
+
 @dataclass(frozen=True)
 class UniformRecords:
     """Records of a loop in which every task makes the same sequence of accesses (MF: one row of W, one of H).

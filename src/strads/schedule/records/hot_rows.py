@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from strads.partition import distinct
 from strads.schedule.records.access import AccessRecords, SparseRecords
-from strads.schedule.records.parts import as_sparse, chosen
+from strads.schedule.records.parts import as_sparse, chosen, merged
 
 CROWDED = 0.6  # of the tasks
 STRETCHES, STRETCH = 8, 64  # sampled ranges of consecutive tasks, spread over the loop
@@ -48,7 +48,7 @@ def hot_row(records: AccessRecords, ignoring: frozenset[int] = frozenset(), *, i
     """
     if records.tasks == 0:
         return None
-    sparse = as_sparse(records)
+    sparse = merged(as_sparse(records))
     task = np.repeat(np.arange(sparse.tasks), np.diff(sparse.offsets))
     row = sparse.rows.astype(np.int64) * 128 + (sparse.tags >> 1)
     touched = distinct(row * sparse.tasks + task) // sparse.tasks  # a row once for each task

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from strads.rng.splitmix import GAMMA
 
 _FEW = 8  # accesses of a task that are compared with each other
-_MANY = 4096  # accesses of a task that are looked up in a hash table; more are kept as they are
-_MIN_BITS = 8  # of a hash; a table is at most half full, and no larger than that requires: it stays in the cache
+_MOST_BITS = 20  # of a hash: a task's rows beyond those that fill half of such a table are kept as often as they occur
+_MIN_BITS = 8  # a table is no larger than half full requires: it stays in the cache
 
 
 @njit(nogil=True, cache=True)
@@ -26,13 +26,16 @@ def merge_repeated(counts: NDArray[np.integer], rows: NDArray[np.integer], tags:
     -------
     Number of accesses that are kept.
     """
-    place, owner = np.empty(2 * _MANY, np.int64), np.full(2 * _MANY, -1, np.int64)
+    place, owner = np.empty(1 << _MIN_BITS, np.int64), np.full(1 << _MIN_BITS, -1, np.int64)
     end = read = 0
     for task in range(len(counts)):
         first, stop = end, read + counts[task]
         bits = _MIN_BITS
-        while counts[task] <= _MANY and (1 << bits) < 2 * counts[task]:
+        while bits < _MOST_BITS and (1 << bits) < 2 * counts[task]:
             bits += 1
+        if (1 << bits) > len(owner):
+            place, owner = np.empty(1 << bits, np.int64), np.full(1 << bits, -1, np.int64)
+        room = 1 << (bits - 1)
         for access in range(read, stop):
             row, tag = rows[access], tags[access]
             known = -1
@@ -40,14 +43,15 @@ def merge_repeated(counts: NDArray[np.integer], rows: NDArray[np.integer], tags:
                 for earlier in range(first, end):
                     if rows[earlier] == row and tags[earlier] >> 1 == tag >> 1:
                         known = earlier
-            elif counts[task] <= _MANY:
+            else:
                 slot = ((np.uint64(row) * np.uint64(2) + np.uint64(tag >> 1)) * GAMMA) >> np.uint64(64 - bits)
                 while owner[slot] == task and (rows[place[slot]] != row or tags[place[slot]] >> 1 != tag >> 1):
                     slot = (slot + np.uint64(1)) & np.uint64((1 << bits) - 1)
                 if owner[slot] == task:
                     known = place[slot]
-                else:
+                elif room > 0:
                     owner[slot], place[slot] = task, end
+                    room -= 1
             if known >= 0:
                 tags[known] |= tag & 1
             else:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strads.partition import offsets_of, places_of
-from strads.schedule.records.access import AccessRecords, SparseRecords, TableShape, UniformRecords
+from strads.schedule.records.access import MAX_UNIFORM, AccessRecords, SparseRecords, TableShape, UniformRecords
 from strads.schedule.records.merging import merge_repeated
 
 
@@ -51,7 +51,7 @@ def merged(records: SparseRecords) -> SparseRecords:
 
 
 def as_uniform(records: AccessRecords) -> AccessRecords:
-    """Return records that have each row of a task once: uniform if every task makes the same accesses, else sparse."""
+    """Return records that have each row of a task once: uniform if every task makes the same few accesses."""
     if isinstance(records, UniformRecords):
         if len(set(records.access_tables)) == len(records.access_tables):
             return records
@@ -59,8 +59,10 @@ def as_uniform(records: AccessRecords) -> AccessRecords:
     tasks = records.tasks
     arity = int(records.offsets[1]) if tasks else 0
     tags = records.tags[:arity]
-    if not np.array_equal(records.offsets, np.arange(tasks + 1) * arity) or np.any(
-        records.tags.reshape(tasks, arity) != tags
+    if (
+        arity > MAX_UNIFORM
+        or not np.array_equal(records.offsets, np.arange(tasks + 1) * arity)
+        or np.any(records.tags.reshape(tasks, arity) != tags)
     ):
         return records
     tables, writes = tuple((tags >> 1).tolist()), tuple((tags & 1).astype(bool).tolist())

@@ -21,17 +21,12 @@ def _first_conflict(touches: Touches, tasks: int, seen: NDArray[np.uint64]) -> t
         first, last = span(touches, task)
         for access in range(first, last):
             row = touches.rows[access]
-            if row < 0:
-                continue
-            bit = np.uint64(1) << np.uint64(row & 63)
-            if seen[row >> 6] & bit == 0:
-                seen[row >> 6] |= bit
-                continue
-            own = False
-            for earlier in range(first, access):
-                own |= touches.rows[earlier] == row
-            if not own:
+            if row >= 0 and seen[row >> 6] & (np.uint64(1) << np.uint64(row & 63)):
                 return row, task
+        for access in range(first, last):
+            row = touches.rows[access]
+            if row >= 0:
+                seen[row >> 6] |= np.uint64(1) << np.uint64(row & 63)
     return -1, -1
 
 

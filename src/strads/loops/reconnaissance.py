@@ -120,11 +120,12 @@ class Reconnaissance:
             for stretch in stretches:
                 tasks = shortened(stretch, len(self._record_chunk(stretch[:1], 4, copies).rows))
                 log = self._new_log(len(tasks), 4 * len(tasks))
-                if self._run(tasks.start, len(tasks), log, copies) > len(
-                    log.rows
-                ):  # of these, only the counts are known
+                used = self._run(tasks.start, len(tasks), log, copies)
+                if used <= len(log.rows):
+                    logs.append(Log(log.state, log.counts, log.rows[:used], log.tags[:used]))
+                else:  # only the counts of accesses are known
                     tasks = shortened(tasks, log.counts)
-                logs.append(self._record_chunk(tasks, int(log.counts[: len(tasks)].sum()), copies))
+                    logs.append(self._record_chunk(tasks, int(log.counts[: len(tasks)].sum()), copies))
 
         self._for_each(record, 1)  # on a thread of the team, so that the waiting thread can be interrupted
         return logs

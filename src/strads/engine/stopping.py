@@ -107,10 +107,7 @@ class IterationCheck(NamedTuple):
 
 @register_jitable
 def _check_iteration(left):  # type: ignore[no-untyped-def]
-    """Raise StoppedError now and then if the run is to stop.
-
-    A decrement and a branch are one instruction of most processors.
-    """
+    """Raise StoppedError now and then if the run is to stop; a decrement and its branch are one instruction."""
     left -= 1
     if left == 0:
         check_stop()
@@ -120,8 +117,12 @@ def _check_iteration(left):  # type: ignore[no-untyped-def]
 
 @compiled
 def _check_counting(left, number, limit, sized):  # type: ignore[no-untyped-def]
-    """Do nothing if the loop ends, as a `for` loop does: infinity is never reached, nor the end of what grows."""
-    if all(isinstance(each, types.Integer) for each in (number, limit)) and isinstance(sized, _NOT_GROWING):
+    """Do nothing if the loop ends, as a `for` loop does.
+
+    Infinity is never reached, nor the end of what grows; a number without a sign may step over zero, and wrap around.
+    """
+    is_signed = isinstance(number, types.Integer) and number.signed
+    if is_signed and isinstance(limit, types.Integer) and isinstance(sized, _NOT_GROWING):
         return lambda left, number, limit, sized: left
     return lambda left, number, limit, sized: _check_iteration(left)
 

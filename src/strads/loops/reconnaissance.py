@@ -24,7 +24,7 @@ from strads.schedule.records.parts import as_uniform, nothing_recorded
 from strads.schedule.records.row_ranges import BATCH, Marks, RowRanges, units
 
 _PROBE = 64  # tasks whose accesses suggest a pattern for all
-_ROOM = 1 << 26  # accesses in the log of a chunk, unless one has made more: some tasks may make many times the usual
+_ROOM = 1 << 26  # accesses in one log: tasks that make more are recorded some at a time
 
 
 class RecordsTooLarge(Exception):

@@ -4,9 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import strads
 
 # Prints the number of a function, runs loops, and prints the results of each and the names of the functions with the
 # body in them that it compiled.
@@ -85,6 +89,10 @@ OTHERS = {
 }
 Result = tuple[list[float], list[list[float]], list[str]]  # W, H, and what was compiled
 Twice = tuple[dict[str, Result], dict[str, Result]]
+
+
+def count(k: int, counts: Any) -> None:
+    counts[k] += 1
 
 
 class Machine:
@@ -207,6 +215,15 @@ def test_what_has_not_been_used_for_longest_makes_room(tmp_path: Path, monkeypat
         os.utime(path, (1000 - age, 1000 - age))
     code_cache._make_room(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{age}.nbc" for age in range(7)]
+
+
+def test_the_module_of_a_body_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "never_imported.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    counts = strads.dvector.zeros(3)
+    strads.async_for(3, types.FunctionType(count.__code__, {"__name__": "never_imported"}), counts)
+    assert counts.to_numpy().tolist() == [1, 1, 1]
+    assert "never_imported" not in sys.modules
 
 
 @pytest.mark.usefixtures("twice")

@@ -129,7 +129,9 @@ class _Specializer:
         if function not in self.done:
             if self.check is not None:
                 self.check(function)
-            scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
+            # Numba imports the module of a function to compile it and to load it from disk. The function's own module
+            # may not be registered or may have another name in this process, and the import would run it again.
+            scope: dict[str, Any] = {"__builtins__": __builtins__, "__name__": "builtins"}
             cells = tuple(types.CellType(cell_value(cell)) for cell in function.__closure__ or ())
             rewritten = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
             self.done[function] = njit(**self.options)(rewritten)

@@ -1,7 +1,11 @@
-"""Consecutive parts of a range, where each begins, and the distinct ones of some numbers."""
+"""Consecutive parts of a range, where each begins, and the distinct ones of some numbers or pairs."""
+
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+_Integer = TypeVar("_Integer", bound=np.integer)
 
 
 def even_bounds(count: int, parts: int) -> NDArray[np.int64]:
@@ -35,7 +39,7 @@ def joined_ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> 
     return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
 
 
-def distinct(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
+def distinct(numbers: NDArray[_Integer]) -> NDArray[_Integer]:
     """Return each number once, in ascending order.
 
     As `np.unique`, by sorting: many different numbers take NumPy 2.3 and later, which put them into a hash table, ten
@@ -43,3 +47,14 @@ def distinct(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
     """
     ordered = np.sort(numbers, axis=None)
     return ordered[np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])]
+
+
+def distinct_pairs(first: NDArray[np.integer], second: NDArray[np.integer], count: int) -> NDArray[np.int64]:
+    """Return each pair once, in ascending order; no number is negative, and those of `second` are below `count`.
+
+    Returns
+    -------
+    int64 array of shape (distinct pairs, 2)
+    """
+    numbers = distinct(first.astype(np.int64) * count + second)  # single numbers sort much faster
+    return np.stack(np.divmod(numbers, max(count, 1)), axis=1)

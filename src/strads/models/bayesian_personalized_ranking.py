@@ -20,10 +20,11 @@ from strads.models._parameters import (
 )
 from strads.models.factorization.item_log import ItemLog
 from strads.models.interactions.identified import IdIndexes
-from strads.models.ranking.likes import KnownLikes, Likes, as_likes, check_rankable, distinct_pairs
+from strads.models.ranking.likes import KnownLikes, Likes, as_likes, check_rankable
 from strads.models.ranking.online import OnlineRanking
 from strads.models.ranking.recommender import Recommender
 from strads.models.ranking.training import RankingFactors, RankingSolver, means
+from strads.partition import distinct_pairs
 from strads.progress import Shown
 
 
@@ -219,7 +220,7 @@ class BayesianPersonalizedRanking(Recommender):
             return self
         indexes = IdIndexes.of(origin, copy=False)
         numbered = indexes.number(given)
-        users, items = distinct_pairs(numbered[0].rows, numbered[1].rows)
+        users, items = distinct_pairs(numbered[0].rows, numbered[1].rows, numbered[1].count).astype(np.int32).T
         if origin is None:
             likes, seed = KnownLikes(Likes.none(0, 0), ItemLog()), recorded_seed(self.random_state)
             online = OnlineRanking(RankingFactors.none(int(self.factors)), likes, seed)

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.partition import offsets_of
+from strads.partition import distinct, offsets_of
 from strads.schedule.records.access import AccessRecords
 from strads.schedule.records.parts import as_sparse
 
@@ -90,7 +90,7 @@ class TouchedRows:
         """Rows touched by any of the given minibatches, ascending."""
         places = numbers - self.first
         parts = [self.rows[self.offsets[place] : self.offsets[place + 1]] for place in places]
-        return parts[0] if len(parts) == 1 else np.unique(np.concatenate([*parts, np.empty(0, np.int64)]))
+        return parts[0] if len(parts) == 1 else distinct(np.concatenate([*parts, np.empty(0, np.int64)]))
 
 
 def touched_rows(parts: Iterable[AccessRecords], tables: int, first: int) -> list[TouchedRows]:
@@ -111,7 +111,7 @@ def touched_rows(parts: Iterable[AccessRecords], tables: int, first: int) -> lis
         minibatch = np.repeat(np.arange(records.tasks), np.diff(records.offsets))
         for table in range(tables):
             own, size = records.tags >> 1 == table, max(records.tables[table].rows, 1)
-            found = np.unique(minibatch[own] * size + records.rows[own])  # each row once
+            found = distinct(minibatch[own] * size + records.rows[own])  # each row once
             counts[table].append(np.bincount(found // size, minlength=records.tasks))
             rows[table].append(found % size)
     ends = [offsets_of(np.concatenate(of_table)) for of_table in counts]

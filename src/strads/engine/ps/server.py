@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from strads.engine.ps.messages import RETIRED, Forget, Read, RowNumbers, Rows, Seen, ToClient, ToServer, Update, Visible
 from strads.engine.ps.table_format import RowStore
+from strads.partition import distinct
 from strads.schedule.consistency import Consistency, Push
 
 Combine = Callable[[int, NDArray[Any]], NDArray[Any]]
@@ -151,7 +152,7 @@ class Server:
     def _combined(self, clock: int, updates: list[Update]) -> Update:
         """Combine the updates of a clock into one."""
         assert self._combine is not None
-        rows = np.unique(np.concatenate([update.rows for update in updates]))
+        rows = distinct(np.concatenate([update.rows for update in updates]))
         deltas = np.zeros((len(updates), len(rows), updates[0].deltas.shape[1]), updates[0].deltas.dtype)
         for own, update in zip(deltas, updates, strict=True):
             own[np.searchsorted(rows, update.rows)] = update.deltas
@@ -203,6 +204,6 @@ class _Reader:
 
     def take_changed(self) -> RowNumbers:
         """Return the rows to push, and reset."""
-        rows = np.unique(np.concatenate(self.changed)) if self.changed else np.empty(0, np.int64)
+        rows = distinct(np.concatenate(self.changed)) if self.changed else np.empty(0, np.int64)
         self.changed.clear()
         return rows

@@ -10,6 +10,7 @@ from strads.models.kernels.aligned import padded_rows
 from strads.models.kernels.translations import FREE, Rows, constrain_all
 from strads.models.knowledge_graphs.blocks import EntityBlocks, count_blocks
 from strads.models.knowledge_graphs.program import EntityBlock, EntityTournament, RelationReplica, Settings
+from strads.partition import distinct_pairs
 from strads.schmp import StaticEngine
 
 _FIRST_SQUARES = np.float32(1e-6)  # of AdaGrad: small, so that the first steps are as large as later ones
@@ -98,7 +99,8 @@ def tail_shares(triples: NDArray[np.int32], relations: int) -> NDArray[np.float3
     tph is the mean number of tails of a head, hpt of heads of a tail. Relations without triples have ½.
     """
     shares = np.full(relations, 0.5, np.float32)
-    heads, tails = (np.unique(triples[:, [1, column]], axis=0) for column in (0, 2))
+    entities = int(triples.max(initial=0)) + 1
+    heads, tails = (distinct_pairs(triples[:, 1], triples[:, column], entities) for column in (0, 2))
     # With n triples, tph = n / number of heads and hpt = n / number of tails.
     n_heads, n_tails = (np.bincount(pairs[:, 0], minlength=relations) for pairs in (heads, tails))
     present = n_heads > 0

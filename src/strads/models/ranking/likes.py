@@ -174,11 +174,3 @@ def as_likes(X: Any) -> Interactions:
             "user dislikes"
         )
     return given if weights.all() else given[weights != 0]
-
-
-def distinct_pairs(
-    users: NDArray[np.integer], items: NDArray[np.integer]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return pairs of rows in ascending order, each once."""
-    pairs = np.unique(users.astype(np.int64) << 32 | items.astype(np.int64))
-    return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)

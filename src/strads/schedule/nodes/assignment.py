@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.partition import joined_ranges, offsets_of
+from strads.partition import distinct_pairs, joined_ranges, offsets_of
 from strads.schedule.kernels.packing import pack
-from strads.schedule.nodes.placement import EVERYWHERE, NOWHERE, Units, distinct_pairs
+from strads.schedule.nodes.placement import EVERYWHERE, NOWHERE, Units
 from strads.schedule.plan import Plan
 from strads.schedule.records.access import AccessRecords, UniformRecords
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from strads.partition import joined_ranges, offsets_of
+from strads.partition import distinct_pairs, joined_ranges, offsets_of
 from strads.schedule.details import Details
 from strads.schedule.plan import Plan
 from strads.schedule.strategies.precedence import linked
@@ -301,9 +301,3 @@ def _node_plan(
 def _star(others: NDArray[np.int64], center: int, *, inward: bool) -> NDArray[np.int64]:
     centers = np.full(len(others), center, np.int64)
     return np.stack([others, centers] if inward else [centers, others], axis=1)
-
-
-def distinct_pairs(first: NDArray[np.integer], second: NDArray[np.integer], count: int) -> NDArray[np.int64]:
-    """Return the distinct pairs, ascending; `second` is below `count`. As single numbers they sort much faster."""
-    numbers = np.sort(first.astype(np.int64) * count + second)
-    return np.stack(np.divmod(numbers[np.diff(numbers, prepend=-1) > 0], max(count, 1)), axis=1)

@@ -7,10 +7,8 @@ from types import CodeType, MappingProxyType
 from typing import Any
 
 import numpy as np
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.dispatcher import Dispatcher
-from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import IRProcessing
 
 from strads.bodies.analysis.inlining import Variable
@@ -25,6 +23,7 @@ from strads.bodies.passes.read_only_rows import log_as_read
 from strads.bodies.passes.stops_and_shapes import make_safe
 from strads.bodies.passes.wrapping_integers import WrappingLowering
 from strads.engine.compiling import INLINED
+from strads.engine.inner_functions import InnerCompiler
 from strads.engine.runtime_library import provide_integer_powers
 from strads.engine.stopping import IN_RECONNAISSANCE, IN_RUNS
 from strads.errors import ArgumentError
@@ -88,7 +87,7 @@ def compile_function(
     count = IN_RECONNAISSANCE if records else IN_RUNS
     rewrites.append(partial(make_safe, count=count, outcomes=outcomes))
     options["pipeline_class"] = type("BodyCompiler", (_BodyCompiler,), {"rewrites": rewrites})
-    return dispatcher_of(function, check=check_names, **INLINED, **options)
+    return dispatcher_of(function, check=check_names, **{**INLINED, **options})
 
 
 def parameter_names(body: Any, first: str) -> tuple[str, ...]:
@@ -129,16 +128,14 @@ class Rewriting(FunctionPass):
         return True
 
 
-class _BodyCompiler(CompilerBase):
+class _BodyCompiler(InnerCompiler):
     """Numba's compiler with rewrites of a function, as soon as its IR exists."""
 
+    lowering = WrappingLowering
     rewrites: Sequence[Callable[[Any, CodeType], None]]
 
     def define_pipelines(self) -> list[Any]:
-        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        (pipeline,) = super().define_pipelines()
         pipeline.add_pass_after(Rewriting, IRProcessing)
-        pipeline.passes = [
-            (WrappingLowering if step is NativeLowering else step, text) for step, text in pipeline.passes
-        ]
         pipeline.finalize()
         return [pipeline]

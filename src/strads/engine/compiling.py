@@ -9,9 +9,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from strads.engine.inner_functions import InnerCompiler
+
 # Options of functions called only from compiled code: interpreter wrappers would take a third of compile time.
-# Whether references to arrays are counted (`_nrt`) is inherited from the caller unless it is given.
-INNER = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": True}
+# Whether references to arrays are counted (`_nrt`) is inherited from the caller unless it is given. Those that are kept
+# on disk (`cache=True`) need machine code.
+ON_DISK = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": True}
+INNER = {**ON_DISK, "pipeline_class": InnerCompiler}
 INLINED = {**INNER, "forceinline": True}
 # Of functions that allocate no arrays and return none but the caller's: counting would be a quarter of the code.
 UNCOUNTED = {**INLINED, "_nrt": False}

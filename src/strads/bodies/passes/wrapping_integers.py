@@ -16,10 +16,10 @@ from typing import Any
 from numba.core import ir
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
-from numba.core.typed_passes import NativeLowering
 
 from strads.bodies.analysis.inlining import indexed
 from strads.bodies.passes.index_checks import checked_index, unsigned_index
+from strads.engine.inner_functions import InnerLowering
 
 _SUMS = (operator.add, operator.sub, operator.iadd, operator.isub)
 _CONVERSIONS = (unsigned_index, checked_index)
@@ -39,7 +39,7 @@ class _WrappingLower(Lower):
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class WrappingLowering(NativeLowering):
+class WrappingLowering(InnerLowering):
     """Replaces Numba's lowering of one function."""
 
     _name = "strads_wrapping_lowering"

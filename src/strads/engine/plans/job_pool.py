@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from strads.engine.atomics import compare_and_swap, fetch_add, load, pause
-from strads.engine.compiling import INNER
+from strads.engine.compiling import ON_DISK
 from strads.schedule.plan import Plan
 
 WAIT = -1  # no job is ready, but some are still to come
@@ -78,7 +78,7 @@ def _homes(plan: Plan) -> NDArray[np.int32]:
     return np.ascontiguousarray(cells[:, np.argmax(rows)])
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, **ON_DISK)
 def _push(pool: JobPool, job: int) -> None:
     key = np.int64(job)
     if pool.state[_FIFO] != 0:
@@ -98,7 +98,7 @@ def _push(pool: JobPool, job: int) -> None:
     pool.heap[child] = key
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, **ON_DISK)
 def _chosen(pool: JobPool, size: int, member: int, members: int) -> int:
     """Place in the heap of the first job whose data are in the cache of thread `member`; 0 if none."""
     if len(pool.home) == 0 or members == 1 or size > _MAX_LOOKED_AT:
@@ -165,7 +165,7 @@ def finish_and_take(pool: JobPool, job: int, end: int) -> int:
     return WAIT
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, **ON_DISK)
 def _lock(pool: JobPool) -> None:
     attempts = 0
     while not compare_and_swap(pool.state, _LOCK, 0, 1):
@@ -173,14 +173,14 @@ def _lock(pool: JobPool) -> None:
         pause(attempts)
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, **ON_DISK)
 def _may_take(pool: JobPool) -> bool:
     """Whether `take` may find anything but `WAIT`; only reads, so that waiting threads do not slow down others."""
     state = pool.state
     return load(state, _READY) > 0 or load(state, STOPPED) != 0 or load(state, _TAKEN) == len(pool.pending)
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, **ON_DISK)
 def take_or_wait(pool: JobPool, member: int, members: int) -> int:
     """Thread-safe `take`: waits until a job is ready, or its patience is exhausted (`WAIT`)."""
     attempts = 0

@@ -7,7 +7,7 @@ from numba import njit, types
 from numba.core.errors import TypingError
 from numba.extending import register_jitable
 
-from strads.engine.compiling import INNER, compiled
+from strads.engine.compiling import INNER, ON_DISK, compiled
 from strads.engine.stopping import check_stop
 from strads.engine.views.ghost_records import make_ghost_record, shown
 from strads.engine.views.indices import rows_are_scalars, wrap
@@ -35,7 +35,7 @@ SCRATCH_FULL = "scratch rows used up"
 # What follows takes the arrays of a view, not the view: so it is compiled once, and kept on disk, for all tables.
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, **ON_DISK)
 def _append(logged, rows, tags, tag, position, write):  # type: ignore[no-untyped-def]
     """Append an access to row `position` of the table with this `tag`; `write` is 1 if it writes, else 0.
 
@@ -54,7 +54,7 @@ def _append(logged, rows, tags, tag, position, write):  # type: ignore[no-untype
     logged[0] = entry + 1
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, **ON_DISK)
 def _append_once(logged, rows, tags, tag, recent, place, position, write):  # type: ignore[no-untyped-def]
     """Append an access unless the task has just logged it; `logged[1]` is the log's length before the task.
 
@@ -89,7 +89,7 @@ def _slots_in_use(tag):  # type: ignore[no-untyped-def]
     return SLOTS + ((tag & (SILENT - 1)) >> 1)
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, **ON_DISK)
 def _new_slot(state, stamps, slots, capacity, tag, position):  # type: ignore[no-untyped-def]
     """Return the slot for the row at `position`, which the task has not copied so far, in the table with this `tag`.
 

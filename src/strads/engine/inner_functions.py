@@ -3,6 +3,9 @@
 Numba optimizes each function and makes it machine code before it links it into its callers, where the same code is
 optimized again. Bodies and the views of their arguments are small functions in great number, all of which end up in
 one: what is made of each alone is thrown away.
+
+Those that may reorder sums are optimized alone: callers of several kinds (threads, nodes, lists of indices) add in the
+same order then.
 """
 
 from typing import Any
@@ -64,8 +67,9 @@ class InnerLowering(BaseNativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         """Lower one function."""
-        state.library = _InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
+        if not state.flags.fastmath:
+            state.library = _InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
         return bool(super().run_pass(state))
 
 
